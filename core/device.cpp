@@ -127,6 +127,7 @@ void enter_scope(detail::DeviceScope& scope) {
   innermost_scope = &scope;
 }
 void leave_scope(const detail::DeviceScope& scope) { innermost_scope = scope.before; }
+void continue_scopes(const detail::DeviceScope* callers) { innermost_scope = callers; }
 
 Device default_device() {
   return device_guard_active() ? innermost_scope->guard->device : Device();

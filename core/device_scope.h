@@ -13,5 +13,8 @@ extern constinit thread_local const detail::DeviceScope* innermost_scope TENON_F
 // Scopes of a thread end in the opposite order.
 void enter_scope(detail::DeviceScope& scope);
 void leave_scope(const detail::DeviceScope& scope);
+// On another thread: it works where the one does whose innermost scope this is, and which goes on
+// only after it.
+void continue_scopes(const detail::DeviceScope* callers);
 
 }  // namespace tenon

@@ -22,9 +22,7 @@ constexpr double kLeastGain = 1.03, kMuch = 1.2;
 // because without a row it would not be measured again.
 constexpr double kMostAtOnce = 2;
 
-void wait_until_idle(Device device) {
-  for (auto* stream : context_of(device).streams()) stream->wait(stream->last());
-}
+void wait_until_idle(Device device) { context_of(device).wait_for_streams(); }
 
 void make_sum_one(std::vector<double>& shares) {
   const double largest = *std::max_element(shares.begin(), shares.end());

@@ -47,8 +47,11 @@ std::set<const void*> named_tensors(ModuleRef module) {
 }
 
 // Looks for parameters in std::vectors that no field covers. A vector shows as three neighbouring
-// words of the object: pointers to the begin, the end and the end of the capacity. Only parameters
-// that require a gradient count.
+// words of the object: pointers to the begin, the end and the end of the capacity. Three words may
+// look so by chance, as what lies between fields is not set: the first element of a vector, which
+// is no larger than kLargestElement, would hold the first of the parameters. Only parameters that
+// require a gradient count.
+constexpr uintptr_t kLargestElement = 65536;
 std::vector<detail::PlacedTensor> in_hidden_vectors(ModuleRef module, const Listed& listed) {
   using Word [[gnu::may_alias]] = uintptr_t;
   std::vector<detail::PlacedTensor> found;
@@ -65,8 +68,12 @@ std::vector<detail::PlacedTensor> in_hidden_vectors(ModuleRef module, const List
       continue;
     if (listed.holds(words + i) || listed.holds(words + i + 1) || listed.holds(words + i + 2))
       continue;
-    for (auto& p : detail::placed_within(reinterpret_cast<const void*>(begin), end - begin))
-      if (p.tensor.defined() && p.tensor.requires_grad()) found.push_back(std::move(p));
+    auto placed = detail::placed_within(reinterpret_cast<const void*>(begin), end - begin);
+    const bool begins = std::any_of(placed.begin(), placed.end(), [&](auto& p) {
+      return reinterpret_cast<uintptr_t>(p.place) - begin < kLargestElement;
+    });
+    for (auto& p : placed)
+      if (begins && p.tensor.defined() && p.tensor.requires_grad()) found.push_back(std::move(p));
   }
   return found;
 }

@@ -7,6 +7,7 @@
 #include <tenon/core/base/module_path.h>
 #include <tenon/core/base/per_thread.h>
 #include <tenon/core/base/recording.h>
+#include <tenon/core/device_scope.h>
 #include <tenon/core/dispatch/autocast.h>
 #include <tenon/core/dispatch/replica.h>
 #include <tenon/core/error.h>
@@ -60,6 +61,7 @@ class CallersSettings {
   // On another thread: all that follows there is as on the caller's.
   template <class F>
   void run(const F& body) const {
+    continue_scopes(scopes_);
     const GradMode grad(grad_);
     const DetectAnomaly anomaly(anomaly_);
     const ModulePath path(path_);
@@ -71,6 +73,7 @@ class CallersSettings {
   }
 
  private:
+  const tenon::detail::DeviceScope* const scopes_ = innermost_scope;
   const bool grad_ = grad_enabled(), anomaly_ = detects_anomaly();
   const PathNode* const path_ = current_path();
   const uint64_t scope_ = ReplicaScope::current();

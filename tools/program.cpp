@@ -37,6 +37,19 @@ struct ProgramRun : ProgramChoice {
   uint64_t repeat = 1;
 };
 
+// An option that is given has a value: an empty one is none that was left out.
+CLI::Option* add_text(CLI::App* command, const char* name, std::string& value, const char* help) {
+  return command->add_option(name, value, help)->check([name](const std::string& text) {
+    return text.empty() ? fmt::format("{} is empty; give it a value, or leave it out", name)
+                        : std::string();
+  });
+}
+
+// "1 operator", "2 operators".
+std::string counted(size_t count, const char* what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
 std::string text_of(const NamedShape& t) {
   return fmt::format("{} {}", name_of(t.dtype), t.shape.str());
 }
@@ -99,10 +112,11 @@ void show_program(const ProgramChoice& choice) {
   for (auto& n : info.numbers)
     rows.push_back({"  " + n.name, number_of(n.value), n.counts ? "counts itself" : "may be set"});
   print_table(rows);
-  std::cout << "memory: " << human_bytes(info.tensor_bytes) << " in " << info.tensors.size()
-            << " tensors, and up to " << human_bytes(info.inside_bytes) << " in a run\n"
+  std::cout << "memory: " << human_bytes(info.tensor_bytes) << " in "
+            << counted(info.tensors.size(), "tensor") << ", and up to "
+            << human_bytes(info.inside_bytes) << " in a run\n"
             << "random draws: " << info.draws << "\n"
-            << info.operators.size() << " operators:\n";
+            << counted(info.operators.size(), "operator") << ":\n";
   rows.clear();
   for (auto& op : info.operators)
     rows.push_back({"  " + op.name, op.module, text_of(op.inputs) + " -> " + text_of(op.outputs)});
@@ -123,6 +137,10 @@ void verify_program(const ProgramChoice& choice) {
     info = inspect_program(choice.path);
     try {
       where = "runs on " + Program::load(choice.path, {.device = device_of(choice)}).device().str();
+    } catch (const UnsupportedError&) {  // there is one, and it cannot run this
+      throw;
+    } catch (const OutOfMemoryError&) {
+      throw;
     } catch (const DeviceError& error) {
       if (!choice.device.empty()) throw;
       where = fmt::format("not tried on {}: {}", info.device, error.what());
@@ -137,9 +155,9 @@ void verify_program(const ProgramChoice& choice) {
                        {"operators", info.operators.size()},
                        {"tensors", info.tensors.size()},
                        {"device", where}});
-  std::cout << printable(choice.path) << ": right; " << info.operators.size() << " operators, "
-            << info.tensors.size() << " tensors, " << human_bytes(info.file_bytes) << "; "
-            << printable_lines(where) << "\n";
+  std::cout << printable(choice.path) << ": right; " << counted(info.operators.size(), "operator")
+            << ", " << counted(info.tensors.size(), "tensor") << ", "
+            << human_bytes(info.file_bytes) << "; " << printable_lines(where) << "\n";
 }
 
 // Splits "x=FILE.npy".
@@ -250,8 +268,8 @@ void add_choice(CLI::App* command, ProgramChoice& choice, bool with_device) {
       ->required();
   command->add_flag("--json", choice.as_json, "Print one JSON object");
   if (with_device)
-    command->add_option("--device", choice.device,
-                        "Where it runs; by default on the device on which it was recorded");
+    add_text(command, "--device", choice.device,
+             "Where it runs; by default on the device on which it was recorded");
 }
 
 void add_run(CLI::App* program) {
@@ -265,11 +283,11 @@ void add_run(CLI::App* program) {
       ->type_name("NAME=NUMBER");
   run->add_option("--repeat", options->repeat, "How often it runs with these inputs (default: 1)")
       ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 32));
-  run->add_option("--seed", options->seed, "Of random inputs and of the program's own generator")
+  add_text(run, "--seed", options->seed, "Of random inputs and of the program's own generator")
       ->check(check_seed);
-  run->add_option("--output", options->output,
-                  "A file for the outputs of the last run: a checkpoint, or *.safetensors");
-  run->add_option("--save", options->save, "A file for the program as it is then");
+  add_text(run, "--output", options->output,
+           "A file for the outputs of the last run: a checkpoint, or *.safetensors");
+  add_text(run, "--save", options->save, "A file for the program as it is then");
   run->callback([options] { run_program(*options); });
 }
 

@@ -189,6 +189,7 @@ Tensor CompiledHistory::value_of(const Value& value, std::span<const Tensor* con
 void CompiledHistory::give(std::span<const Tensor* const> arguments, std::vector<Tensor>& results) {
   leaves_.clear();
   std::vector<Tensor> values, inputs;
+  std::vector<Tensor*> outputs;
   Tensor* next = results.data() + num_results_;
   for (auto& value : values_) values.push_back(value_of(value, arguments, next));
   results.resize(num_results_);
@@ -197,10 +198,10 @@ void CompiledHistory::give(std::span<const Tensor* const> arguments, std::vector
                                  : *arguments[static_cast<size_t>(target.argument)]);
   auto made = std::make_unique<CompiledRule>(shared_from_this());
   CompiledRule& rule = *made;
-  const auto node = new_node(std::move(made), inputs, static_cast<uint32_t>(copy_.roots().size()));
+  for (auto& root : copy_.roots()) outputs.push_back(&results[root.result]);
+  const auto node = new_node(std::move(made), inputs, outputs);
   rule.save(*node, std::move(values));
-  for (uint32_t i = 0; i < copy_.roots().size(); ++i)
-    record_output(node, results[copy_.roots()[i].result], i);
+  for (uint32_t i = 0; i < outputs.size(); ++i) record_output(node, *outputs[i], i);
 }
 
 // ---- backward

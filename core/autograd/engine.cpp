@@ -175,8 +175,9 @@ class Backward {
     const Device device = device_of(p.grads);
     const DeviceGuard guard(device);
     std::optional<ContextScope> stream;
-    if (p.node->stream || innermost_scope->streams) [[unlikely]]
-      stream.emplace(context_of(device).numbered(p.node->stream));
+    DeviceContext* const ran = p.node->stream;
+    if (ran || innermost_scope->streams) [[unlikely]]
+      stream.emplace(ran && ran->device == device ? *ran : context_of(device));
     const ModulePath path(p.node->path);
     try {
       if (p.node->hooks.any()) run_hooks(*p.node, p.grads);

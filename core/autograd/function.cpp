@@ -204,7 +204,7 @@ void FunctionCall::record(std::span<Tensor* const> results, FunctionBackward bac
           i, inputs_[i].shape()));
   auto made = std::make_unique<FunctionRule>(context_.state_, backward, inputs_, results);
   FunctionRule& rule = *made;
-  const auto node = new_node(std::move(made), inputs_, static_cast<uint32_t>(results.size()));
+  const auto node = new_node(std::move(made), inputs_, results);
   std::vector<bool> differentiable;
   for (Tensor* t : results)
     differentiable.push_back(t->defined() && is_floating_point(t->dtype()) &&

@@ -93,14 +93,13 @@ void add_input(Node& node, const Tensor* t) {
   node.input_dtypes.push_back(t ? t->dtype() : DType::f32);
 }
 
-// The rules of a node run where its forward call ran.
-void note_stream(Node& node, std::span<const Tensor> on_device) {
-  if (!innermost_scope || !innermost_scope->streams) [[likely]]
+// The rules of a node run where its forward call ran, which is where its results are: a copy comes
+// from another device.
+void note_stream(Node& node, const Tensor& result) {
+  if (!innermost_scope || !innermost_scope->streams || !result.defined()) [[likely]]
     return;
-  const auto any =
-      std::find_if(on_device.begin(), on_device.end(), [](auto& t) { return t.defined(); });
-  if (any != on_device.end())
-    node.stream = static_cast<uint16_t>(working_context(any->device()).number);
+  DeviceContext& context = working_context(result.device());
+  if (!node.stream && &context != &context.main) node.stream = &context;
 }
 
 Ref<Node> numbered_node(size_t num_inputs, size_t num_outputs) {
@@ -123,11 +122,11 @@ void record_output(const Ref<Node>& node, const Tensor& output, uint32_t index) 
 }
 
 Ref<Node> new_node(std::unique_ptr<NodeRule> rule, std::span<const Tensor> inputs,
-                   uint32_t num_outputs) {
-  auto node = numbered_node(inputs.size(), num_outputs);
+                   std::span<Tensor* const> results) {
+  auto node = numbered_node(inputs.size(), results.size());
   node->rule = std::move(rule);
   for (auto& t : inputs) add_input(*node, t.defined() ? &t : nullptr);
-  note_stream(*node, inputs);
+  for (auto* result : results) note_stream(*node, *result);
   return node;
 }
 
@@ -135,7 +134,7 @@ void record(const Call& call, std::span<const Tensor> outputs) {
   const Op& op = call.op;
   auto node = numbered_node(call.inputs.size(), outputs.size());
   node->op = &op;
-  note_stream(*node, outputs);
+  for (auto& output : outputs) note_stream(*node, output);
   if (!call.attrs.all().empty()) node->attrs = std::make_unique<Attrs>(call.attrs);
   node->scalars.assign(call.scalars.begin(), call.scalars.end());
   for (uint32_t i = 0; i < call.inputs.size(); ++i) {

@@ -14,6 +14,7 @@
 
 namespace tenon {
 
+class DeviceContext;
 class Recomputation;
 
 // Where a gradient goes next: to an output of an earlier node, or to a leaf. An edge that has
@@ -78,9 +79,9 @@ struct Node : RefCounted, Pooled<Node> {
   const PathNode* path = nullptr;
   // A lock guards `inputs`, `outputs` and `released`, because two threads may run backward passes
   // through one node.
-  bool released = false;  // a backward pass has freed what was saved
-  bool saves = false;     // whether there are saved values at all; `record` sets it once
-  uint16_t stream = 0;    // the number of that on which the forward call ran, of the device
+  bool released = false;            // a backward pass has freed what was saved
+  bool saves = false;               // whether there are saved values at all; `record` sets it once
+  DeviceContext* stream = nullptr;  // that of the forward call, if it was a further one of a device
   Node* next_to_end = nullptr;
 
   const char* name() const { return rule ? rule->name.c_str() : op->name; }
@@ -111,10 +112,10 @@ class PassValues {
   PassValues* const before_;  // the pass in which this one runs
 };
 
-// Returns a new node for these inputs, of which undefined ones have no gradient. Its outputs are
-// added by `record_output`, what it saves by `save_value`.
+// Returns a new node for these inputs, of which undefined ones have no gradient, and for these
+// results. Its outputs are added by `record_output`, what it saves by `save_value`.
 Ref<Node> new_node(std::unique_ptr<NodeRule> rule, std::span<const Tensor> inputs,
-                   uint32_t num_outputs);
+                   std::span<Tensor* const> results);
 void record_output(const Ref<Node>& node, const Tensor& output, uint32_t index);
 // Returns what a node keeps of an input, or of output `index` of its own.
 Saved save_value(Node& node, const Tensor& value, uint32_t index, bool is_output);

@@ -21,12 +21,25 @@ constexpr int64_t kRank = Shape::max_rank;
 
 // What an attribute means is the same in all operators that have it.
 constexpr AttrRange kRanges[] = {
-    {"stride", 1, kMost},      {"dilation", 1, kMost},    {"groups", 1, kMost},
-    {"num_groups", 1, kMost},  {"kernel_size", 1, kMost}, {"n", 0, kMost},
-    {"step", 1, kMost},        {"size", 1, kMost},        {"padding", 0, kMost},
-    {"before", -kMost, kMost}, {"after", -kMost, kMost},  {"dim", 0, kRank - 1},
-    {"dims", 0, kRank - 1},    {"dim1", 0, kRank - 1},    {"dim2", 0, kRank - 1},
-    {"k", -kMost, kMost},      {"output_size", 0, kMost}, {"normalized_ndim", 0, kRank},
+    {"stride", 1, kMost},
+    {"dilation", 1, kMost},
+    {"groups", 1, kMost},
+    {"num_groups", 1, kMost},
+    {"kernel_size", 1, kMost},
+    {"n", 0, kMost},
+    {"step", 1, kMost},
+    {"size", 1, kMost},
+    {"padding", 0, kMost},
+    {"before", -kMost, kMost},
+    {"after", -kMost, kMost},
+    {"dim", 0, kRank - 1},
+    {"dims", 0, kRank - 1},
+    {"dim1", 0, kRank - 1},
+    {"dim2", 0, kRank - 1},
+    {"k", -kMost, kMost},
+    {"output_size", 0, kMost},
+    {"normalized_ndim", 0, kRank},
+    {"dtype", 0, static_cast<int64_t>(DType::boolean)},
 };
 
 void require_in(const CallDesc& call, const Attr& attr, const AttrRange& range, int64_t value) {

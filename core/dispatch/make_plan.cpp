@@ -35,6 +35,7 @@ void require_distinct_elements(const CallDesc& call, size_t input) {
 
 void infer_outputs(PlanEntry& entry) {
   const CallDesc& call = entry.call;
+  require_scalars(call);
   Infer infer(call);
   if (call.out) {
     const bool in_place = call.out_input >= 0;

@@ -32,6 +32,18 @@ void Infer::refuse_input(size_t i) const {
   throw Error(fmt::format("{}: it was called without its input {}", op.name, i));
 }
 
+void require_scalars(const CallDesc& call) {
+  const Op& op = *call.op;
+  size_t wanted = op.count_scalars ? op.count_scalars(call.attrs) : op.scalars;
+  if (op.number_for >= 0) {
+    const auto input = static_cast<size_t>(op.number_for);
+    wanted += input >= call.inputs.size() || !call.inputs[input];
+  }
+  if (call.num_scalars != wanted)
+    throw Error(
+        fmt::format("{}: it takes {} scalars here, found {}", op.name, wanted, call.num_scalars));
+}
+
 void Infer::output_in_place(size_t i) {
   outputs.push_back({in(i).dtype, in(i).shape, OutputKind::in_place, static_cast<uint32_t>(i)});
 }

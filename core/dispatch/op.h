@@ -181,6 +181,11 @@ struct OpSpec {
   // Without this, it is decomposed in f32 and rounded once, which is more exact, but does not use
   // what the device has for half types, such as products of matrices.
   bool decomposes_halves = false;
+  // How many numbers a call has: `scalars`, or what `count_scalars` reads from its attributes. One
+  // more takes the place of input `number_for`, where that is absent.
+  uint8_t scalars = 0;
+  int8_t number_for = -1;
+  size_t (*count_scalars)(const Attrs& attrs) = nullptr;
   // The first two numbers of a call are the seed and the offset of next_random().
   bool draws = false;
   // The names of all numbers of a call, with blanks between them, for operators that are the step
@@ -204,6 +209,9 @@ struct Op : OpSpec {
 };
 // Returns the first of all operators, which are linked through `next`.
 TENON_API const Op* all_ops();
+
+// Throws an Error unless the call has as many numbers as its operator says. Kernels rely on it.
+void require_scalars(const CallDesc& call);
 
 // The entry points: `run` for operators with one output, `run_all` for any number.
 Tensor run(const Op& op, std::initializer_list<const Tensor*> inputs, const Attrs& attrs = no_attrs,

@@ -131,6 +131,12 @@ const char* reason_not_to_record(std::span<const Tensor* const> arguments) {
 
 namespace detail {
 
+std::unique_lock<ForkMutex> CompiledCalls::State::lock_outside(const char* to_do) const {
+  if (thread.load(std::memory_order_relaxed) == pthread_self())
+    throw ValueError(fmt::format("the compiled function is running; {} it outside", to_do));
+  return std::unique_lock(mutex);
+}
+
 // Runs the function itself.
 void CompiledCalls::State::run_plainly(const CompiledBody& body, std::vector<Tensor>& results) {
   body.call(body.self, results);
@@ -265,9 +271,14 @@ CompiledCalls::CompiledCalls(CompiledCalls&&) noexcept = default;
 CompiledCalls& CompiledCalls::operator=(CompiledCalls&&) noexcept = default;
 CompiledCalls::~CompiledCalls() = default;
 
+CompiledCalls::State& CompiledCalls::state() const {
+  if (!state_) throw ValueError("tenon::compile: this object was moved from");
+  return *state_;
+}
+
 void CompiledCalls::call(std::span<const Tensor* const> arguments, const CompiledBody& body,
                          std::vector<Tensor>& results) {
-  State& state = *state_;
+  State& state = this->state();
   // Inside a function that is recorded, this one is a part of it; inside itself, it is plain.
   if (recording::here() || state.thread.load(std::memory_order_relaxed) == pthread_self())
     return body.call(body.self, results);
@@ -286,8 +297,9 @@ void CompiledCalls::call(std::span<const Tensor* const> arguments, const Compile
 }
 
 void CompiledCalls::reset() {
-  std::lock_guard lock(state_->mutex);
-  state_->kinds.clear();
+  State& state = this->state();
+  const auto lock = state.lock_outside("reset");
+  state.kinds.clear();
 }
 
 }  // namespace detail

@@ -38,8 +38,9 @@ struct CompilePasses {
 };
 
 struct CompileOptions {
-  // How many programs a function keeps: one for each kind of arguments. The one that was not used
-  // for the longest time goes first.
+  // Of how many kinds of arguments a function keeps the programs: of each up to four, such as one
+  // for training and one for evaluation. The kind that was not used for the longest time goes
+  // first.
   size_t max_programs = 8;
   CompilePasses passes = {};
 };
@@ -81,6 +82,7 @@ class TENON_API CompiledCalls {
 
  private:
   struct State;
+  State& state() const;
   std::unique_ptr<State> state_;
 };
 
@@ -177,17 +179,18 @@ class Compiled {
 // Returns a function that does the same as `function`, which takes tensors (const Tensor&) and
 // returns a Tensor, a std::vector, a std::pair, std::tuple or std::array of tensors in any nesting,
 // or nothing. The first calls run it and record what it queues; when two of them have done the
-// same, a program takes its place, which runs the same plans on the same numbers in one piece of
-// work, without C++ code, recording for autograd, or allocation of what is only needed inside.
-// Results are the same bit for bit. Everything of the function that is no operator on tensors
-// happens only while it is recorded. A module is given itself: compile(net), in modules/compile.h.
+// same, a program takes its place, which runs the same plans on the same numbers without C++ code
+// of the function, recording for autograd, or allocation of what is only needed inside. Results are
+// the same bit for bit. Everything of the function that is no operator on tensors and no step of an
+// optimizer happens only while it is recorded. A module is given itself: compile(net), in
+// modules/compile.h.
 //
 // A program is made for the shapes, dtypes, strides and devices of the arguments, whether they
-// require gradients, whether gradients are recorded, and the guards of Autocast around the call;
-// other arguments get another program. Replaced parameters, train() and eval(), and gradients that
-// came or went are noticed. What cannot be a program runs as always, and explain() says why. Throws
-// a ValueError if the function reads a value of a tensor while it is recorded, and if a number that
-// it gives to an operator differs from call to call.
+// require gradients, whether gradients are recorded, the guards of Autocast around the call, and
+// the default device; for others there is another program. Replaced parameters, train() and eval(),
+// and gradients that came or went are noticed. What cannot be a program runs as always, and
+// explain() says why. Throws a ValueError if the function reads a value of a tensor while it is
+// recorded, and if a number that it gives to an operator differs from call to call.
 //
 // Results through which a backward pass may go have a history of one node, whose backward pass is
 // compiled in the same way.

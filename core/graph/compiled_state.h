@@ -4,6 +4,7 @@
 #include <atomic>
 #include <list>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -69,6 +70,8 @@ namespace detail {
 struct CompiledCalls::State {
   explicit State(const CompileOptions& options) : options(options) {}
 
+  // Throws a ValueError if this thread is in a call, which goes on with what there is.
+  std::unique_lock<ForkMutex> lock_outside(const char* to_do) const;
   void run_plainly(const CompiledBody& body, std::vector<Tensor>& results);
   graph::KindOfCall& kind_for(std::span<const Tensor* const> arguments);
   bool replay(graph::KindOfCall& kind, std::span<const Tensor* const> arguments,
@@ -80,7 +83,7 @@ struct CompiledCalls::State {
   static void require_same_number(const graph::Match& found, bool something_changed);
 
   const CompileOptions options;
-  ForkMutex mutex{ForkOrder::calls};
+  mutable ForkMutex mutex{ForkOrder::calls};
   std::atomic<pthread_t> thread{0};    // that is in a call
   std::list<graph::KindOfCall> kinds;  // the last used first
   std::string note;                    // why the last call was not even recorded

@@ -119,6 +119,8 @@ class Description {
     add_results();
     name_tensors();
     cut_tensors(saved_, names_);
+    if (const auto fault = fault_of_names(saved_); !fault.empty())
+      throw ValueError(fault + "; give each input and output a name of its own");
     return std::move(saved_);
   }
 
@@ -195,13 +197,11 @@ class Description {
     return place;
   }
 
-  // `is_held`: by the program, and so once more by somebody else, if the tensor still exists.
-  uint32_t tensor_value(const Ref<Storage>& storage, const SavedNode* node, size_t access,
-                        bool is_held = true) {
+  uint32_t tensor_value(const Ref<Storage>& storage, const SavedNode* node, size_t access) {
     const auto [found, fresh] = tensors_.try_emplace(storage.get(), kAbsent);
     if (!fresh) return found->second;
     if (!storage) throw ValueError("it uses memory that an argument had; call it once more");
-    if (is_held && storage->refs.load() == 2)  // the program's handle, and that of trace_
+    if (is_let_go(*storage))
       throw ValueError("a tensor that it uses does not exist any more; call it again first");
     found->second = static_cast<uint32_t>(saved_.values.size());
     const auto index = static_cast<uint32_t>(saved_.tensors.size());
@@ -249,7 +249,7 @@ class Description {
       } else if (trace_.values[access.value].inside) {
         to = {inside_value(access.value), access.offset};
       } else {
-        to = {tensor_value(trace_.values[access.value].held, &saved, i), access.offset};
+        to = {tensor_value(trace_.values[access.value].held.ref(), &saved, i), access.offset};
       }
       saved.accesses.push_back(to);
     }
@@ -280,7 +280,8 @@ class Description {
     if (value.value != kAbsent && trace_.values[value.value].inside)
       return inside_value(value.value);
     if (value.value != kAbsent || value.held) {
-      const Ref<Storage>& storage = value.held ? value.held : trace_.values[value.value].held;
+      const Ref<Storage>& storage =
+          (value.held ? value.held : trace_.values[value.value].held).ref();
       host.require_own(storage.get());
       return tensor_value(storage, &node, access);
     }
@@ -305,13 +306,13 @@ class Description {
         saved.offset = kept.offset;
         saved.value = trace_.values[kept.value].inside
                           ? inside_value(kept.value)
-                          : tensor_value(trace_.values[kept.value].held, nullptr, 0);
-      } else if (result.outside.defined()) {
-        const TensorImpl& t = impl_of(result.outside);
+                          : tensor_value(trace_.values[kept.value].held.ref(), nullptr, 0);
+      } else if (result.outside) {
+        const TensorImpl& t = *result.outside;
         require_device(fmt::format("result {}", i), t.device);
         saved.dtype = t.dtype, saved.shape = t.shape, saved.strides = t.strides;
         saved.offset = t.offset;
-        saved.value = tensor_value(t.storage, nullptr, 0, false);
+        saved.value = tensor_value(t.storage, nullptr, 0);
       } else {
         throw ValueError(fmt::format("result {} is an undefined tensor", i));
       }

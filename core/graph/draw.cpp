@@ -78,8 +78,8 @@ class Drawing {
 }  // namespace
 
 std::string CompiledCalls::to_dot(bool recorded) const {
-  State& state = *state_;
-  std::lock_guard lock(state.mutex);
+  State& state = this->state();
+  const auto lock = state.lock_outside("draw");
   for (auto& kind : state.kinds)
     for (auto& known : kind.programs)
       return Drawing(recorded ? known.program->recorded() : known.program->trace()).text();

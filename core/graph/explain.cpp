@@ -23,6 +23,8 @@ std::string text_of(const Signature& s) {
       continue;
     }
     text += fmt::format("{} {} on {}", kind.dtype, kind.shape, kind.device);
+    if (kind.strides != Shape::row_major(kind.shape))
+      text += fmt::format(" of strides {}", kind.strides);
     if (kind.grad) text += " with a gradient";
   }
   text = fmt::format("({}){}", text, s.grad ? "" : " under NoGrad");
@@ -73,8 +75,8 @@ std::string text_of(const KnownProgram& known) {
 }  // namespace
 
 std::string CompiledCalls::explain() const {
-  State& state = *state_;
-  std::lock_guard lock(state.mutex);
+  State& state = this->state();
+  const auto lock = state.lock_outside("explain");
   std::string text =
       fmt::format("a compiled function: {} calls recorded, {} not recorded, {} programs made\n",
                   state.recorded_calls, state.plain_calls, state.made);

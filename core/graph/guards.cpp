@@ -3,6 +3,7 @@
 
 #include <tenon/core/dispatch/replica.h>
 #include <tenon/core/graph/program.h>
+#include <tenon/core/runtime/context.h>
 
 namespace tenon::graph {
 
@@ -17,6 +18,7 @@ const TensorImpl* Program::tensor_of(const Input& input,
 // Of a gradient that the function does not ask for, nothing matters: it is replaced, or stays.
 const char* Program::obstacle_of_leaf(const Leaf& leaf) const {
   if (!leaf.tensor) return nullptr;
+  if (is_let_go(*leaf.tensor)) return "a leaf that it uses does not exist any more";
   const AutogradMeta* meta = leaf.tensor->autograd.get();
   if (meta && meta->hooks) return "a parameter has hooks now";
   if ((meta && meta->replicas) != leaf.shared) return "a parameter may have replicas now, or not";
@@ -47,11 +49,15 @@ const char* Program::obstacle_of_input(size_t k, Storage& storage, uint64_t offs
 }
 
 const char* Program::obstacle(std::span<const Tensor* const> arguments) const {
+  for (auto* device : schedule_.devices)
+    if (device->stream->own_capture()) return "a stream graph is captured";
   for (auto& part : trace_.parts)
     if (part.again && part.owner.expired()) return "an optimizer does not exist any more";
   for (auto* storage : fixed_)
-    if (storage->refs.load(std::memory_order_relaxed) == 1)
-      return "a tensor that it uses does not exist any more";
+    if (is_let_go(*storage)) return "a tensor that it uses does not exist any more";
+  for (auto& result : trace_.results)
+    if (result.outside && is_let_go(*result.outside))
+      return "a tensor that it returns does not exist any more";
   for (auto& leaf : trace_.leaves)
     if (auto* why = obstacle_of_leaf(leaf)) return why;
   for (size_t k = 0; k < places_.size(); ++k) {

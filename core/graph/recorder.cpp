@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <utility>
 
 #include <fmt/core.h>
 
@@ -51,19 +52,26 @@ bool Recorder::begin(std::span<const Tensor* const> arguments) {
   pthread_t nobody = 0;
   recording::listener.store(this, std::memory_order_release);
   if (!recording::recorded_thread.compare_exchange_strong(nobody, pthread_self())) return false;
-  trace_ = Trace();
-  trace_.parts.emplace_back();
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    arguments_.push_back(arguments[i]->impl().get());
-    if (!arguments[i]->defined()) continue;
-    Input& input = trace_.inputs.emplace_back(input_of(impl_of(*arguments[i])));
-    input.argument = static_cast<int32_t>(i);
+  try {
+    trace_ = Trace();
+    trace_.parts.emplace_back();
+    for (size_t i = 0; i < arguments.size(); ++i) {
+      arguments_.push_back(arguments[i]->impl().get());
+      if (!arguments[i]->defined()) continue;
+      Input& input = trace_.inputs.emplace_back(input_of(impl_of(*arguments[i])));
+      input.argument = static_cast<int32_t>(i);
+    }
+  } catch (...) {
+    abandon();
+    throw;
   }
   return true;
 }
 
+// Another thread may be recorded as soon as this one is not, so that comes last. Tensors end after
+// it: what they hold may be anything.
 void Recorder::reset() noexcept {
-  recording::recorded_thread.store(0, std::memory_order_release);
+  const std::vector<Tensor> ended = std::exchange(kept_, {});
   {
     std::lock_guard lock(lock_);
     places_.clear();
@@ -78,15 +86,15 @@ void Recorder::reset() noexcept {
   draws_.clear();
   draw_used_.clear();
   changed_leaves_.clear();
-  kept_.clear();
   held_handles_.clear();
   history_ = nullptr;
   arguments_.clear();
+  recording::recorded_thread.store(0, std::memory_order_release);
 }
 
 void Recorder::abandon() noexcept {
+  const Trace ended = std::exchange(trace_, Trace());
   reset();
-  trace_ = Trace();
 }
 
 // ---- memory
@@ -167,6 +175,7 @@ void Recorder::launched(const Launch& launch, std::span<const Tensor* const> inp
   auto& entry = entry_of(launch);
   if (entry.context != &entry.context->main) return refuse("a plan runs beside the others");
   if (trace_.nodes.empty()) trace_.device = entry.device;
+  if (entry.context->stream->own_capture()) return refuse("a stream graph is captured");
   if (entry.context->stream->capturing()) return refuse("a stream graph is captured");
   TraceNode node = node_of(launch, trace_.accesses.size(), trace_.scalars);
   for (auto* t : inputs) trace_.accesses.push_back(t ? access(impl_of(*t)) : Access());
@@ -310,7 +319,7 @@ int32_t Recorder::keep(const Tensor& tensor) {
 // A leaf that only the recorder still holds has ended with the call.
 void Recorder::forget_ended_leaves() {
   for (Leaf& leaf : trace_.leaves)
-    if (leaf.tensor.unique()) leaf = Leaf();
+    if (leaf.tensor.ref().unique()) leaf = Leaf();
   std::erase_if(changed_leaves_, [&](size_t place) { return !trace_.leaves[place].tensor; });
   for (Part& part : trace_.parts)
     std::erase_if(part.binds, [&](const Bind& b) { return !trace_.leaves[b.leaf].tensor; });
@@ -327,31 +336,8 @@ void Recorder::keep_results(std::span<const Tensor> results) {
     else if (trace_.values[value_of(*t.storage)].inside || t.refs == 1)
       result.kept = keep(tensor);
     else
-      result.outside = tensor;
+      result.outside = tensor.impl();
   }
-}
-
-// Whether each tensor that was made inside and still lives is a result or a gradient: another owner
-// would get no new one from a program. This recorder holds each that it keeps once more.
-bool Recorder::all_are_known() const {
-  std::vector<uint32_t> handles(kept_.size(), 1), tensors(trace_.values.size());
-  for (auto& result : trace_.results)
-    if (result.kept >= 0) ++handles[static_cast<size_t>(result.kept)];
-  for (auto& leaf : trace_.leaves)
-    for (size_t i = 0; i < kept_.size(); ++i)
-      if (leaf.tensor && leaf.tensor->autograd && kept_[i].is_same(leaf.tensor->autograd->grad))
-        ++handles[i];
-  for (size_t i = 0; i < kept_.size(); ++i) {
-    const uint32_t value = trace_.kept[i].value;
-    const uint32_t known = handles[i] + held_handles_[i];
-    if (trace_.values[value].inside && kept_[i].impl()->refs != known) return false;
-    ++tensors[value];
-  }
-  for (auto& [storage, place] : places_) {
-    if (place >= kBornOnHost) return false;
-    if (trace_.values[place].inside && storage->refs != tensors[place]) return false;
-  }
-  return true;
 }
 
 // The gradients that parts leave are new tensors: a program makes them again.
@@ -386,8 +372,9 @@ Trace Recorder::end(std::span<const Tensor> results, History* history) {
     }
   }
   if (made_on_host_) trace_.host.fault = "it made its state in the call that was recorded";
+  Trace done = std::move(trace_);
   reset();
-  return std::move(trace_);
+  return done;
 }
 
 }  // namespace tenon::graph

@@ -88,7 +88,7 @@ class Recorder final : public recording::Listener, ForkMember {
   // Marks of storages that no plan has used yet.
   static constexpr uint32_t kBorn = kAbsent - 1, kBornOnHost = kAbsent - 2;
 
-  SpinLock lock_;  // of `places_` and the counts, which other threads change by freed()
+  mutable SpinLock lock_;  // of `places_` and the counts, which other threads change by freed()
   std::unordered_map<const Storage*, uint32_t> places_;  // values of storages that live
   uint64_t live_bytes_ = 0;
   std::unordered_map<const Storage*, uint32_t> host_places_;  // values of Trace::host, likewise

@@ -84,4 +84,28 @@ void Recorder::refuse_passes_to_outside() {
             "the loss and call backward() outside");
 }
 
+// Whether each tensor that was made inside and still lives is a result or a gradient: another owner
+// would get no new one from a program. This recorder holds each that it keeps once more.
+bool Recorder::all_are_known() const {
+  std::vector<uint32_t> handles(kept_.size(), 1), tensors(trace_.values.size());
+  for (auto& result : trace_.results)
+    if (result.kept >= 0) ++handles[static_cast<size_t>(result.kept)];
+  for (auto& leaf : trace_.leaves)
+    for (size_t i = 0; i < kept_.size(); ++i)
+      if (leaf.tensor && leaf.tensor->autograd && kept_[i].is_same(leaf.tensor->autograd->grad))
+        ++handles[i];
+  for (size_t i = 0; i < kept_.size(); ++i) {
+    const uint32_t value = trace_.kept[i].value;
+    const uint32_t known = handles[i] + held_handles_[i];
+    if (trace_.values[value].inside && kept_[i].impl()->refs != known) return false;
+    ++tensors[value];
+  }
+  std::lock_guard lock(lock_);
+  for (auto& [storage, place] : places_) {
+    if (place >= kBornOnHost) return false;
+    if (trace_.values[place].inside && storage->refs != tensors[place]) return false;
+  }
+  return true;
+}
+
 }  // namespace tenon::graph

@@ -111,10 +111,11 @@ Tensor Program::tensor_for(int32_t place) {
   if (tensor.defined()) return tensor;
   const Kept& kept = trace_.kept[static_cast<size_t>(place)];
   const int32_t fresh = fresh_of_value_[kept.value];
-  tensor = Tensor(Ref<TensorImpl>::adopt(new TensorImpl(
-      kept.dtype, schedule_.devices[device_of_value_[kept.value]]->device, kept.shape, kept.strides,
-      kept.offset,
-      fresh >= 0 ? fresh_storages_[static_cast<size_t>(fresh)] : trace_.values[kept.value].held)));
+  tensor = Tensor(Ref<TensorImpl>::adopt(
+      new TensorImpl(kept.dtype, schedule_.devices[device_of_value_[kept.value]]->device,
+                     kept.shape, kept.strides, kept.offset,
+                     fresh >= 0 ? fresh_storages_[static_cast<size_t>(fresh)]
+                                : trace_.values[kept.value].held.ref())));
   if (kept.requires_grad) {
     AutogradMeta& meta = impl_of(tensor).meta();
     meta.requires_grad = true;
@@ -126,7 +127,7 @@ Tensor Program::tensor_for(int32_t place) {
 
 void Program::bind(const Part& part) {
   for (auto& b : part.binds) {
-    const Tensor leaf(trace_.leaves[b.leaf].tensor);
+    const Tensor leaf(trace_.leaves[b.leaf].tensor.ref());
     const Tensor grad = b.kept >= 0 ? tensor_for(b.kept) : Tensor();
     if (!leaf.grad().is_same(grad)) Tensor(leaf).set_grad(grad);
   }
@@ -175,7 +176,7 @@ Tensor Program::tensor_at(size_t at, const HostWork::Form& form) const {
   } else if (const int32_t fresh = fresh_of_value_[access.value]; fresh >= 0) {
     storage = fresh_storages_[static_cast<size_t>(fresh)];
   } else {
-    storage = trace_.values[access.value].held;
+    storage = trace_.values[access.value].held.ref();
   }
   return Tensor(Ref<TensorImpl>::adopt(
       new TensorImpl(form.dtype, form.device, form.shape, form.strides,
@@ -226,7 +227,7 @@ void Program::return_results(std::span<const Tensor* const> arguments,
   for (auto& result : trace_.results)
     results.push_back(result.kept >= 0       ? tensor_for(result.kept)
                       : result.argument >= 0 ? *arguments[static_cast<size_t>(result.argument)]
-                                             : result.outside);
+                                             : Tensor(result.outside.ref()));
 }
 
 // New tensors have the versions that eager execution leaves.
@@ -253,6 +254,7 @@ void Program::run(std::span<const Tensor* const> arguments, std::vector<Tensor>&
     Program& program;
     ~Forget() { program.forget_call(); }
   } const forget{*this};
+  const FirstStreams as_recorded;
   take_inputs(arguments);
   take_fresh();
   Frame& frame = free_frame();

@@ -41,7 +41,7 @@ class Restoration {
     drawn_.resize(saved_.num_draws);
     written_.resize(saved_.values.size());
     changes_.resize(saved_.values.size());
-    for (at_ = 0; at_ < saved_.nodes.size(); ++at_) add_node(saved_.nodes[at_]);
+    for (at_ = 0; at_ < saved_.nodes.size(); ++at_) add_named_node(saved_.nodes[at_]);
     at_ = kNowhere;
     require(std::find(drawn_.begin(), drawn_.end(), false) == drawn_.end(),
             "it draws numbers that it does not use");
@@ -53,11 +53,15 @@ class Restoration {
   }
 
  private:
+  // Its text names the operator, if it is about one.
+  struct Refusal final : ValueError {
+    using ValueError::ValueError;
+  };
   [[noreturn]] void refuse(const std::string& why) const {
     if (at_ == kNowhere) throw ValueError(why);
-    throw ValueError(fmt::format("its operator {} ({}): {}", at_,
-                                 saved_.nodes[at_].call.op ? saved_.nodes[at_].call.op->name : "?",
-                                 why));
+    throw Refusal(fmt::format("its operator {} ({}): {}", at_,
+                              saved_.nodes[at_].call.op ? saved_.nodes[at_].call.op->name : "?",
+                              why));
   }
   void require(bool ok, const char* why) const {
     if (!ok) refuse(why);
@@ -121,6 +125,19 @@ class Restoration {
 
   // ---- nodes
 
+  // What rules and extents throw says what is wrong, but not of which operator of the file.
+  void add_named_node(const SavedNode& saved) {
+    try {
+      add_node(saved);
+    } catch (const Refusal&) {
+      throw;
+    } catch (const DeviceError&) {
+      throw;
+    } catch (const Error& error) {
+      refuse(error.what());
+    }
+  }
+
   void add_node(const SavedNode& saved) {
     require_call(saved);
     TraceNode node;
@@ -142,6 +159,7 @@ class Restoration {
   void require_call(const SavedNode& saved) const {
     const CallDesc& call = saved.call;
     require(call.op && !call.op->execute, "it is no operator that runs");
+    require_scalars(call);
     require(call.op->infer || (call.out && call.inputs.empty()), "it has no result of its own");
     require(saved.accesses.size() == call.inputs.size() + saved.outputs.size() &&
                 saved.scalars.size() == call.num_scalars,

@@ -1,8 +1,12 @@
 #include <algorithm>
 #include <map>
+#include <set>
+#include <string>
+#include <string_view>
 
 #include <fmt/core.h>
 
+#include <tenon/core/base/printable.h>
 #include <tenon/core/error.h>
 #include <tenon/core/extent.h>
 #include <tenon/core/format.h>
@@ -28,6 +32,31 @@ uint64_t extent_in_memory(DType dtype, const Shape& shape, const Strides& stride
       throw ValueError(fmt::format("strides {} of shape {} lead out of memory", strides, shape));
   }
   return empty ? 0 : (last + 1) * size_of(dtype);
+}
+
+std::string fault_of_names(const SavedProgram& program) {
+  std::string fault;
+  const auto check_text = [&](const std::string& name, const char* what) {
+    if (name.size() > kLongestName || name.find('\0') != name.npos)
+      fault = fmt::format("the name \"{}\" of one of its {} has more than {} bytes, or a zero byte",
+                          excerpt(name), what, kLongestName);
+    else if (!is_utf8(name))
+      fault = fmt::format("the name \"{}\" of one of its {} is not UTF-8", excerpt(name), what);
+  };
+  const auto check = [&](const auto& items, const char* what) {
+    std::set<std::string_view> taken;
+    for (auto& item : items) {
+      check_text(item.name, what);
+      if (!taken.insert(item.name).second)
+        fault = fmt::format("two {} have the name \"{}\"", what, excerpt(item.name));
+    }
+  };
+  check(program.inputs, "inputs");
+  check(program.tensors, "tensors");
+  check(program.results, "outputs");
+  check(program.numbers, "numbers");
+  for (auto& node : program.nodes) check_text(node.path, "modules");
+  return fault;
 }
 
 namespace {

@@ -120,6 +120,11 @@ struct RestoredTrace {
 // that names the node for what no recorded program has, and what making a plan throws.
 RestoredTrace restore_trace(const SavedProgram& saved, DeviceContext& context);
 
+// In a file. Returns what is wrong with the names of a program, such as that two outputs have one
+// name; nothing if a file can have them.
+constexpr size_t kLongestName = 4096;
+std::string fault_of_names(const SavedProgram& program);
+
 // Returns how many bytes lie from the first byte of such a tensor to the end of its last. Throws a
 // ValueError for shapes and strides that no tensor has.
 uint64_t extent_in_memory(DType dtype, const Shape& shape, const Strides& strides);

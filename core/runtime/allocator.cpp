@@ -238,8 +238,7 @@ void Allocator::ask_system(uint64_t bytes, bool for_host) {
     e->destroy(e);
     // During a capture nothing runs, so there is nothing to wait for: a capture begins on an idle
     // stream.
-    if (!context_.stream->capturing())
-      for (auto* stream : context_.streams()) stream->wait(stream->last());
+    if (!context_.stream->capturing()) context_.wait_for_streams();
     (parent_ ? *parent_ : *this).empty_cache();
     for (auto* other : context_.contexts())
       if (other != &context_) other->memory->empty_cache();

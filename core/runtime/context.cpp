@@ -147,6 +147,10 @@ std::vector<DeviceStream*> DeviceContext::streams() const {
   return all;
 }
 
+void DeviceContext::wait_for_streams() const {
+  for (auto* each : streams()) each->wait_and_watch(each->last());
+}
+
 void DeviceContext::refuse_allocation(uint64_t bytes, const std::string& what) const {
   const MemoryStats s = memory_stats(device);
   throw OutOfMemoryError(

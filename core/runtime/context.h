@@ -87,6 +87,8 @@ class DeviceContext {
   // All contexts of the device that exist, `main` first, and their streams.
   std::vector<DeviceContext*> contexts() const;
   std::vector<DeviceStream*> streams() const;
+  // Waits for all that is queued on these streams, whatever becomes of it.
+  void wait_for_streams() const;
 
   // The recordings that exist. They are closed before the stream is.
   void add_recording(Recording* recording);
@@ -128,6 +130,22 @@ class ContextScope {
   ~ContextScope() { leave_scope(scope_); }
   ContextScope(const ContextScope&) = delete;
   ContextScope& operator=(const ContextScope&) = delete;
+
+ private:
+  detail::DeviceScope scope_;
+};
+
+// While it lives, this thread works on the first stream of each device, whatever StreamGuards say.
+class FirstStreams {
+ public:
+  FirstStreams() {
+    enter_scope(scope_);
+    scope_.guard = scope_.before ? scope_.before->guard : nullptr;
+    scope_.streams = nullptr;
+  }
+  ~FirstStreams() { leave_scope(scope_); }
+  FirstStreams(const FirstStreams&) = delete;
+  FirstStreams& operator=(const FirstStreams&) = delete;
 
  private:
   detail::DeviceScope scope_;

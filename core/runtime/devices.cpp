@@ -54,14 +54,14 @@ std::vector<DeviceDescription> describe_devices(std::string_view type) {
 
 void synchronize(Device device) {
   auto& c = context_of(device);
+  c.wait_for_streams();
   for (auto* s : c.streams()) s->wait_for_all();
   c.stream->require_device();
 }
 
 void synchronize() {
   auto all = open_contexts();
-  for (auto* c : all)
-    for (auto* s : c->streams()) s->wait_and_watch(s->last());
+  for (auto* c : all) c->wait_for_streams();
   for (auto* c : all)
     for (auto* s : c->streams()) s->wait_for_all();
 }
@@ -82,7 +82,7 @@ MemoryStats memory_stats(Device device) {
 
 void empty_cache(Device device) {
   auto& c = context_of(device);
-  for (auto* s : c.streams()) s->wait(s->last());
+  c.wait_for_streams();
   for (auto* context : c.contexts()) context->memory->empty_cache();
   if (c.pinned) c.pinned->empty_cache();
 }

@@ -131,8 +131,11 @@ uint64_t DeviceStream::run_all(LaunchSequence& sequence) {
   sequence.prepare();
   const auto launches = sequence.launches();
   for (size_t i = 0; i < launches.size(); ++i) {
+    if (failures.any()) [[unlikely]]
+      sequence.forget(failures, i);
     const ModulePath queued_by(sequence.path(i));
-    run(launches[i]);
+    const uint64_t ticket = run(launches[i]);
+    if (sync_mode()) wait_for_call(ticket);
   }
   return last();
 }

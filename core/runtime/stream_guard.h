@@ -42,8 +42,8 @@ class TENON_API Stream {
 // `backward`. Nothing else is needed: work that reads or overwrites what another stream computes
 // waits for it, and so does a thread that reads a value. Work on other devices, and the device on
 // which factories make tensors, are as before. Guards may be nested, and end in the opposite order.
-// While a StreamGraph of the device is captured they have no effect, nor in functions that are
-// compiled, which run on the first stream.
+// They have no effect while a StreamGraph of the device is captured, nor in a call of a compiled
+// function that is recorded or replayed: that runs on the first stream, steps of optimizers too.
 class TENON_API StreamGuard {
  public:
   explicit StreamGuard(Stream stream);

@@ -52,8 +52,9 @@ const Tensor& NamedTensors::operator[](std::string_view name) const {
                                names_in(entries_, [](auto& e) { return e.first; })));
 }
 
-const Tensor& NamedTensors::at_place(size_t place) const {
-  if (place < entries_.size()) return entries_[place].second;
+const Tensor& NamedTensors::at_place(int64_t place) const {
+  if (place >= 0 && std::cmp_less(place, entries_.size()))
+    return entries_[static_cast<size_t>(place)].second;
   throw IndexError(
       fmt::format("there is no tensor {} of {}, counted from 0", place, entries_.size()));
 }
@@ -174,9 +175,14 @@ Program::Program(Program&&) noexcept = default;
 Program& Program::operator=(Program&&) noexcept = default;
 Program::~Program() = default;
 
-Device Program::device() const { return state_->device; }
-const std::vector<NamedShape>& Program::inputs() const { return state_->inputs; }
-const std::vector<NamedShape>& Program::outputs() const { return state_->outputs; }
+Program::State& Program::state() const {
+  if (!state_) throw ValueError("Program: this object was moved from");
+  return *state_;
+}
+
+Device Program::device() const { return state().device; }
+const std::vector<NamedShape>& Program::inputs() const { return state().inputs; }
+const std::vector<NamedShape>& Program::outputs() const { return state().outputs; }
 
 void Program::State::require_known(const NamedTensors& given) const {
   for (auto& [name, tensor] : given) {
@@ -216,12 +222,16 @@ const Tensor& Program::State::checked_input(size_t k, const NamedTensors& given)
       throw ValueError(text(fmt::format(
           "has the strides {}, found {}: pass .contiguous(), or what else lies so in memory",
           in.strides, t.strides)));
+  if (in.changed && grad_enabled() && tensor->requires_grad())
+    throw AutogradError(text(
+        "is changed in place by it and requires a gradient, which is not recorded; run it inside "
+        "tenon::NoGrad, or give it .detach()"));
   return *tensor;
 }
 
 NamedTensors Program::run(const NamedTensors& inputs) {
   recording::refuse("it runs a program of a file");
-  State& s = *state_;
+  State& s = state();
   std::lock_guard lock(s.mutex);
   s.require_known(inputs);
   std::vector<const Tensor*> arguments;
@@ -240,12 +250,12 @@ NamedTensors Program::run(const NamedTensors& inputs) {
 // ---- its state
 
 std::vector<ProgramNumber> Program::numbers() const {
-  std::lock_guard lock(state_->mutex);
+  std::lock_guard lock(state().mutex);
   std::vector<ProgramNumber> all;
-  const auto& known = state_->saved.numbers;
+  const auto& known = state().saved.numbers;
   for (size_t i = 0; i < known.size(); ++i)
     all.push_back(
-        {known[i].name, value_of(known[i], state_->program->numbers[i]), known[i].counts});
+        {known[i].name, value_of(known[i], state().program->numbers[i]), known[i].counts});
   return all;
 }
 
@@ -253,46 +263,46 @@ double Program::number(std::string_view name) const {
   const auto all = numbers();
   for (auto& n : all)
     if (n.name == name) return n.value;
-  throw ValueError(fmt::format("the program of '{}' has no number \"{}\"; it has {}", state_->name,
+  throw ValueError(fmt::format("the program of '{}' has no number \"{}\"; it has {}", state().name,
                                printable(name), names_in(all, [](auto& n) { return n.name; })));
 }
 
 void Program::set(std::string_view name, double value) {
   number(name);  // or its error
-  std::lock_guard lock(state_->mutex);
-  const auto& known = state_->saved.numbers;
+  std::lock_guard lock(state().mutex);
+  const auto& known = state().saved.numbers;
   for (size_t i = 0; i < known.size(); ++i) {
     if (known[i].name != name) continue;
     if (known[i].counts)
       throw ValueError(fmt::format("the program of '{}' counts \"{}\" itself; it cannot be set",
-                                   state_->name, printable(name)));
+                                   state().name, printable(name)));
     if (!std::isfinite(value) || value < 0)
       throw ValueError(fmt::format("\"{}\" has to be finite and at least 0, found {}",
                                    printable(name), number_text(value)));
-    state_->program->numbers[i].f = value;
+    state().program->numbers[i].f = value;
   }
 }
 
 void Program::manual_seed(uint64_t seed) {
-  std::lock_guard lock(state_->mutex);
-  state_->program->generator = RandomState{seed, 0};
+  std::lock_guard lock(state().mutex);
+  state().program->generator = RandomState{seed, 0};
 }
 
 Strides Program::input_strides(std::string_view name) const {
-  for (auto& in : state_->saved.inputs)
+  for (auto& in : state().saved.inputs)
     if (in.name == name) return in.strides;
-  throw ValueError(fmt::format("the program of '{}' has no input \"{}\"; it has {}", state_->name,
+  throw ValueError(fmt::format("the program of '{}' has no input \"{}\"; it has {}", state().name,
                                printable(name),
-                               names_in(state_->inputs, [](auto& in) { return in.key; })));
+                               names_in(state().inputs, [](auto& in) { return in.key; })));
 }
 
 Tensor Program::tensor(std::string_view name) const {
-  std::lock_guard lock(state_->mutex);
-  for (auto& t : state_->saved.tensors)
+  std::lock_guard lock(state().mutex);
+  for (auto& t : state().saved.tensors)
     if (t.name == name) return memory_of(t).clone();
-  throw ValueError(fmt::format("the program of '{}' has no tensor \"{}\"; it has {}", state_->name,
+  throw ValueError(fmt::format("the program of '{}' has no tensor \"{}\"; it has {}", state().name,
                                printable(name),
-                               names_in(state_->saved.tensors, [](auto& t) { return t.name; })));
+                               names_in(state().saved.tensors, [](auto& t) { return t.name; })));
 }
 
 void Program::State::take_state() {
@@ -302,9 +312,9 @@ void Program::State::take_state() {
 }
 
 void Program::save(const std::filesystem::path& path) const {
-  std::lock_guard lock(state_->mutex);
-  state_->take_state();
-  write_program(path, state_->saved);
+  std::lock_guard lock(state().mutex);
+  state().take_state();
+  write_program(path, state().saved);
 }
 
 // ---- what a file says

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <initializer_list>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -45,13 +46,14 @@ class TENON_API NamedTensors {
   // Returns the tensor at a place. Throws an IndexError if there is none.
   template <std::integral I>
   const Tensor& operator[](I place) const {
-    return at_place(static_cast<size_t>(place));
+    return at_place(std::in_range<int64_t>(place) ? static_cast<int64_t>(place)
+                                                  : std::numeric_limits<int64_t>::max());
   }
   std::vector<Entry>::const_iterator begin() const { return entries_.begin(); }
   std::vector<Entry>::const_iterator end() const { return entries_.end(); }
 
  private:
-  const Tensor& at_place(size_t place) const;
+  const Tensor& at_place(int64_t place) const;
   std::vector<Entry> entries_;
 };
 
@@ -132,6 +134,7 @@ class TENON_API Program {
  private:
   struct State;
   explicit Program(std::unique_ptr<State> state);
+  State& state() const;
   std::unique_ptr<State> state_;
 };
 

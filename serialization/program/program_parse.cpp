@@ -2,7 +2,6 @@
 #include <limits>
 #include <map>
 #include <mutex>
-#include <set>
 #include <string>
 #include <unordered_set>
 
@@ -26,7 +25,8 @@ using nlohmann::json;
 
 constexpr uint64_t kMost32 = std::numeric_limits<int32_t>::max();
 constexpr uint64_t kMostBytes = uint64_t{1} << 62;
-constexpr size_t kLongestWord = 64, kLongestName = 4096;
+constexpr size_t kLongestWord = 64;
+using graph::kLongestName;
 
 // Attributes are kept by pointers to literals, and plans outlive programs. So the texts of files
 // are kept for good, each once; they are short, as what operators have.
@@ -41,10 +41,17 @@ const char* lasting(const std::string& text) {
   return words.all.insert(text).first->c_str();
 }
 
-const Op* op_named(const std::string& name) {
-  for (const Op* op = all_ops(); op; op = op->next)
-    if (name == op->name) return op;
-  return nullptr;
+// Two operators may have one name, if one of them computes in floating point what the other does of
+// whole numbers.
+const Op* op_named(const std::string& name, const CallDesc& call) {
+  const Op* named = nullptr;
+  const bool floating =
+      !call.inputs.empty() && call.inputs[0] && is_floating_point(call.inputs[0]->dtype);
+  for (const Op* op = all_ops(); op; op = op->next) {
+    if (name != op->name) continue;
+    if (!named || (op->promotion == Promotion::floating) == floating) named = op;
+  }
+  return named;
 }
 
 class ProgramReader {
@@ -75,7 +82,7 @@ class ProgramReader {
       ++at_;
     }
     at_ = kNowhere;
-    require_names(p);
+    if (const auto fault = graph::fault_of_names(p); !fault.empty()) fail(fault);
     return p;
   }
 
@@ -254,7 +261,9 @@ class ProgramReader {
     graph::SavedNode n;
     CallDesc& call = n.call;
     const std::string name = text_of(item, "op", kLongestName);
-    call.op = op_named(name);
+    for (auto& t : list(item, "inputs"))
+      call.inputs.push_back(t.is_null() ? std::nullopt : std::optional(descriptor(t)));
+    call.op = op_named(name, call);
     if (!call.op)
       throw CheckpointError(
           fmt::format("its program has the operator \"{}\", which this build does not have. Load "
@@ -262,8 +271,6 @@ class ProgramReader {
                       "Tenon",
                       excerpt(name)));
     for (auto& a : list(item, "attributes")) add_attr(call.attrs, a);
-    for (auto& t : list(item, "inputs"))
-      call.inputs.push_back(t.is_null() ? std::nullopt : std::optional(descriptor(t)));
     for (auto& o : list(item, "outputs")) n.outputs.push_back(output(o));
     for (auto& o : n.outputs)
       if (o.kind == OutputKind::in_place && o.input >= call.inputs.size())
@@ -302,20 +309,6 @@ class ProgramReader {
     if (item.contains("draw")) n.draw = static_cast<int32_t>(natural(item, "draw", kMost32));
     if (item.contains("holds_values")) n.outputs_hold_values = truth(item["holds_values"]);
     if (item.contains("module")) n.path = text_of(item, "module", kLongestName);
-  }
-
-  template <class T>
-  void require_distinct(const std::vector<T>& items, const char* what) const {
-    std::set<std::string> taken;
-    for (auto& item : items)
-      if (!taken.insert(item.name).second)
-        fail(fmt::format("two {} have the name \"{}\"", what, excerpt(item.name)));
-  }
-  void require_names(const graph::SavedProgram& p) const {
-    require_distinct(p.inputs, "inputs");
-    require_distinct(p.tensors, "tensors");
-    require_distinct(p.results, "outputs");
-    require_distinct(p.numbers, "numbers");
   }
 
   static constexpr size_t kNowhere = ~size_t{0};

@@ -36,11 +36,9 @@ const graph::KindOfCall& kind_to_save(const std::list<graph::KindOfCall>& kinds,
 
 void CompiledCalls::save(const std::filesystem::path& path,
                          const SaveProgramOptions& options) const {
-  State& state = *state_;
+  State& state = this->state();
   try {
-    if (state.thread.load(std::memory_order_relaxed) == pthread_self())
-      throw ValueError("it is running; save it outside");
-    std::lock_guard lock(state.mutex);
+    const auto lock = state.lock_outside("save");
     const graph::KindOfCall& kind = kind_to_save(state.kinds, state.note);
     write_program(path,
                   graph::describe_program(*kind.programs.front().program, kind.signature.tensors,

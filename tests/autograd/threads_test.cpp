@@ -160,6 +160,28 @@ BOOST_AUTO_TEST_CASE(inference_is_shared) {
 // read. Which values the copy sees is open by contract (docs/threads.md), and the thread sanitizer
 // reports just that.
 #if !defined(__SANITIZE_THREAD__)
+// One thread is recorded at a time, and another may be at once when it is done.
+BOOST_AUTO_TEST_CASE(each_thread_compiles_a_step_of_its_own) {
+  std::atomic<int> wrong{0};
+  on_threads(3, [&](int t) {
+    Tensor w = full({3}, t + 1.0).requires_grad_();
+    auto step = compile([&](const Tensor& x) {
+      w.set_grad(Tensor());
+      Tensor loss = (w * x).sum();
+      loss.backward();
+      return loss.detach();
+    });
+    for (int i = 0; i < 100; ++i) {
+      const double value = i % 5;
+      const Tensor loss = step(full({3}, value));
+      if (loss.item() != 3 * (t + 1.0) * value) ++wrong;
+      if (values(w.grad()) != std::vector<float>(3, static_cast<float>(value))) ++wrong;
+      if (i % 4 == 3) step.reset();
+    }
+  });
+  BOOST_TEST(wrong == 0);
+}
+
 BOOST_AUTO_TEST_CASE(a_replica_never_outlives_the_values_it_shows) {
   const Device home = default_device(), there(home.type(), home.index() + 1);
   Tensor w = full({64}, 0);

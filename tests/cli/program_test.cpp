@@ -5,6 +5,7 @@
 #include <boost/test/unit_test.hpp>
 #include <nlohmann/json.hpp>
 
+#include <tenon/serialization/tensor_copy.h>
 #include <tenon/tenon.h>
 
 #include "cli/programs.h"
@@ -36,6 +37,27 @@ void save_line(const std::string& path) {
   });
   for (int i = 0; i < 2; ++i) step(ones({1, 1}), full({1, 1}, 3.0));
   step.save(path, {.inputs = {"x", "y"}, .outputs = {"loss"}, .tensors = {{"w", w}}});
+}
+
+// Writes the program again as if it had been recorded on `device`.
+void move_program(const std::string& path, const std::string& device) {
+  using namespace tenon;
+  TensorFile all = open_all_tensors(path, "", true);
+  TensorSource source;
+  std::vector<Tensor> values;
+  for (size_t i = 0; i < all.tensors.size(); ++i) {
+    values.push_back(all.read(i));
+    if (all.tensors[i].key == "@program/graph") {
+      const auto bytes = values[i].to_vector<uint8_t>();
+      auto graph = nlohmann::json::parse(bytes.begin(), bytes.end());
+      graph["device"] = device;
+      const std::string text = graph.dump();
+      values[i] = from_host(text.data(), u8, {static_cast<int64_t>(text.size())}, {.dtype = u8});
+    }
+    source.tensors.push_back({all.tensors[i].key, values[i].shape(), all.tensors[i].dtype});
+  }
+  source.read = [&](size_t i) { return values[i]; };
+  write_tensors(path, FileFormat::tenon, source);
 }
 
 }  // namespace
@@ -92,6 +114,12 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_run_is_said) {
   refused({"run", file, "--input", "x"}, "--input \"x\" is not NAME=FILE.npy");
   refused({"run", file, "--set", "momentum=1"}, "has no number \"momentum\"; it has \"lr\"");
   refused({"run", file, "--device", "abacus:0"}, "abacus");
+  for (const std::string option : {"--device", "--seed", "--output", "--save"}) {
+    const auto outcome = run(folder, program_command({"run", file, option, ""}));
+    BOOST_TEST(outcome.status != 0, option);
+    BOOST_TEST(has(outcome.err, option + " is empty; give it a value, or leave it out"),
+               outcome.err);
+  }
   tenon::save(folder / "w.h5", tenon::nn::Linear(1, 1));
   refused({"show", folder / "w.h5"}, "it is a checkpoint without a program");
   std::string bytes = slurp(file);
@@ -101,6 +129,22 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_run_is_said) {
   const auto json = run(folder, program_command({"verify", folder / "damaged.tenon", "--json"}));
   BOOST_TEST(json.status == 1);
   BOOST_TEST(nlohmann::json::parse(json.out)["right"] == false);
+}
+
+// A program without its device may be right. One that its device cannot run is not.
+BOOST_AUTO_TEST_CASE(a_program_that_its_device_cannot_run_is_not_right) {
+  Folder folder;
+  const std::string file = folder / "line.tenon";
+  save_line(file);
+  move_program(file, "primitives:0");
+  const std::string command = program_command({"verify", file});
+  const auto without = run(folder, command);
+  BOOST_TEST(without.status == 0, without.err);
+  BOOST_TEST(has(without.out, "not tried on primitives:0"), without.out);
+  const auto with =
+      run(folder, command, "TENON_PLUGIN_PATH='" + tenon::test::build_dir() + "/tests/primitives'");
+  BOOST_TEST(with.status == 1, with.out);
+  BOOST_TEST(has(with.err, "primitives:0 cannot run it in one piece"), with.err);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -1,5 +1,7 @@
 // Compiled functions: what they return, what they are made for, what they refuse.
 #include <array>
+#include <atomic>
+#include <functional>
 #include <stdexcept>
 #include <thread>
 #include <tuple>
@@ -16,6 +18,8 @@
 BOOST_AUTO_TEST_SUITE(compile_test)
 
 using namespace tenon;
+using test::error_of;
+using test::has;
 using test::require_error;
 using test::same_bits;
 using test::says;
@@ -110,6 +114,8 @@ BOOST_AUTO_TEST_CASE(reading_a_value_inside_is_an_error_that_says_where) {
                               "tenon::compile", "Picky", "after sum", "where()");
   auto printing = compile([&](const Tensor& a) { return (void)a.str(), a + 1.0; });
   require_error<ValueError>([&] { printing(x); }, "is read inside a function");
+  auto shuffling = compile([](const Tensor& t) { return index_select(t, 0, randperm(2)); });
+  require_error<ValueError>([&] { shuffling(x); }, "what randperm draws is read inside");
   BOOST_TEST(same_bits(x + 1.0, full({2}, 2.0)));  // nothing is recorded any more
 }
 
@@ -212,6 +218,35 @@ BOOST_AUTO_TEST_CASE(a_function_may_call_its_compiled_form) {
   again = [&](const Tensor& x) { return compiled(x); };
   for (int i = 0; i < 4; ++i) BOOST_TEST(same_bits(compiled(zeros({2})), full({2}, 3.0)));
   BOOST_TEST(says(compiled, "replayed 2 times, made of 3"));
+}
+
+// What it would say of itself meanwhile, or forget, is not known before it ends.
+BOOST_AUTO_TEST_CASE(a_function_that_is_running_refuses_questions) {
+  std::vector<std::function<void()>> questions;
+  size_t refused = 0;
+  auto compiled = compile([&](const Tensor& x) {
+    for (auto& ask : questions)
+      if (has(error_of<ValueError>(ask), "the compiled function is running; ")) ++refused;
+    return x + 1.0;
+  });
+  questions = {[&] { compiled.explain(); }, [&] { compiled.to_dot(); }, [&] { compiled.reset(); },
+               [&] { compiled.save("unwritten.tenon"); }};
+  for (int i = 0; i < 3; ++i) compiled(ones({2}));
+  BOOST_TEST(refused == 8u);
+  BOOST_TEST(says(compiled, "replayed 1 times"));
+}
+
+BOOST_AUTO_TEST_CASE(a_function_that_was_moved_from_says_so) {
+  auto compiled = compile([](const Tensor& x) { return x + 1.0; });
+  const auto moved = std::move(compiled);
+  const auto refused = [](auto&& call) {
+    require_error<ValueError>(call, "tenon::compile: this object was moved from");
+  };
+  refused([&] { compiled(ones({2})); });
+  refused([&] { compiled.explain(); });
+  refused([&] { compiled.to_dot(); });
+  refused([&] { compiled.reset(); });
+  refused([&] { compiled.save("unwritten.tenon"); });
 }
 
 BOOST_AUTO_TEST_CASE(threads_take_turns_in_one_compiled_function) {

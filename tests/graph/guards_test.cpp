@@ -162,6 +162,37 @@ BOOST_AUTO_TEST_CASE(a_tensor_that_was_assigned_anew_and_dropped_is_noticed) {
   BOOST_TEST(same_bits(compiled(ones({3})), full({3}, 5.0)));
 }
 
+// However many programs and recordings still know it.
+BOOST_AUTO_TEST_CASE(a_tensor_that_only_programs_have_is_noticed) {
+  Tensor w = ones({3}), b = ones({3}).requires_grad_();
+  auto product = compile([&](const Tensor& x) { return std::pair(x * w, w); });
+  auto sum = compile([&](const Tensor& x) { return x + w; });
+  auto gradient = compile([&](const Tensor& x) {
+    b.set_grad(Tensor());
+    Tensor loss = (b * x).sum();
+    loss.backward();
+    return loss.detach();
+  });
+  auto result = compile([&](const Tensor&) { return w; });
+  for (const auto& shape : {Shape{3}, Shape{2, 3}}) {
+    const int calls = shape.size() == 1 ? 4 : 1;
+    for (int i = 0; i < calls; ++i) {
+      const Tensor x = randn(shape);
+      product(x), sum(x), gradient(x), result(x);
+    }
+  }
+  BOOST_TEST(says(product, "replayed 2 times"));
+  w = full({3}, 5.0);
+  b = full({3}, 7.0).requires_grad_();
+  const Tensor x = ones({3});
+  BOOST_TEST(same_bits(product(x).first, w));
+  BOOST_TEST(product(x).second.is_same(w));
+  BOOST_TEST(same_bits(sum(x), full({3}, 6.0)));
+  BOOST_TEST(result(x).is_same(w));
+  BOOST_TEST(same_bits(gradient(x), full({}, 21.0)));
+  BOOST_TEST(same_bits(b.grad(), x));
+}
+
 BOOST_AUTO_TEST_CASE(gradients_that_are_added_up) {
   const Tensor a = randn({3}).requires_grad_(), b = a.detach().clone().requires_grad_();
   auto pass = [](const Tensor& w, const Tensor& x) {

@@ -123,6 +123,28 @@ BOOST_AUTO_TEST_CASE(copies_of_what_changes_stay) {
   }
 }
 
+// Memory of which a part alone is written, such as a cache that is filled step by step, is not what
+// that part was copied from.
+BOOST_AUTO_TEST_CASE(parts_of_larger_memory_stay_where_they_are) {
+  const Tensor first = arange(0, 4096) < 16;
+  const auto filled = [](const Tensor& x, int64_t size) {
+    Tensor all = empty({size});
+    all.narrow(0, 0, 16).copy_(x);
+    return all;
+  };
+  const auto argument = [] { return randn({16}); };
+  std::string text =
+      explained([&](const Tensor& x) { return std::vector{where(first, filled(x, 4096), 0.0)}; },
+                only(&CompilePasses::copies), argument);
+  BOOST_TEST(!test::has(text, "removed"), text);
+  text = explained(
+      [&](const Tensor& x) {
+        return std::vector{filled(x, 16) * 2.0, where(first, filled(x, 4096), 0.0)};
+      },
+      only(&CompilePasses::common_subexpressions), argument);
+  BOOST_TEST(!test::has(text, "removed"), text);
+}
+
 BOOST_AUTO_TEST_CASE(what_is_always_the_same_is_computed_once) {
   require_operators(
       [](const Tensor& x) {

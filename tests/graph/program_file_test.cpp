@@ -88,6 +88,20 @@ BOOST_AUTO_TEST_CASE(forward_functions_give_the_same_bits) {
   BOOST_TEST(same_bits(again.conv1.weight, net.conv1.weight));
 }
 
+// There are two operators of that name.
+BOOST_AUTO_TEST_CASE(powers_of_whole_numbers_and_of_others) {
+  TempFolder folder;
+  for (const DType dtype : {i64, f32}) {
+    auto f = compile([](const Tensor& x, const Tensor& y) { return pow(x, y); });
+    const Tensor two = full({3}, 2, {.dtype = dtype});
+    for (int i = 0; i < 3; ++i) f(two.clone(), two.clone());
+    f.save(folder / "pow.tenon", {.inputs = {"x", "y"}});
+    auto program = Program::load(folder / "pow.tenon");
+    const Tensor x = full({3}, 3, {.dtype = dtype});
+    BOOST_TEST(same_bits(program.run({{"x", x}, {"y", two}})[0], x * x));
+  }
+}
+
 BOOST_AUTO_TEST_CASE(dropout_draws_what_the_function_would_draw) {
   TempFolder folder;
   NoGrad guard;

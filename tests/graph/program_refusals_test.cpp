@@ -1,4 +1,5 @@
 // What cannot be saved or run as a program of a file, and what is said of it.
+#include <filesystem>
 #include <functional>
 #include <string>
 #include <utility>
@@ -9,6 +10,7 @@
 #include <tenon/tenon.h>
 
 #include "../files.h"
+#include "../support/expect.h"
 #include "bits.h"
 #include "saved_nets.h"
 
@@ -43,6 +45,71 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_saved_is_said) {
   BOOST_TEST(has(refusal([&] { pinned.save(file); }), "was the same memory in the calls"));
   for (int i = 0; i < 3; ++i) pinned(randn({2, 6}));
   pinned.save(file);
+}
+
+// A file that was written can be loaded.
+BOOST_AUTO_TEST_CASE(names_that_no_file_can_have_are_refused) {
+  TempFolder folder;
+  const std::string file = folder / "f.tenon";
+  auto f = compile([](const Tensor& x, const Tensor& y) { return std::pair(x + y, x - y); });
+  for (int i = 0; i < 3; ++i) f(randn({2}), randn({2}));
+  const auto refused = [&](const SaveProgramOptions& options) {
+    const std::string text = refusal([&] { f.save(file, options); });
+    BOOST_TEST(!std::filesystem::exists(file));
+    return text;
+  };
+  BOOST_TEST(has(refused({.outputs = {"1"}}), "two outputs have the name \"1\"; give each"));
+  BOOST_TEST(has(refused({.inputs = {"x", "x"}}), "two inputs have the name \"x\""));
+  BOOST_TEST(has(refused({.inputs = {std::string(5000, 'x')}}), "has more than 4096 bytes"));
+  BOOST_TEST(has(refused({.outputs = {std::string("a\0b", 3)}}), "or a zero byte"));
+  BOOST_TEST(has(refused({.inputs = {"caf\xe9"}}), "of one of its inputs is not UTF-8"));
+  f.save(file, {.inputs = {std::string(4096, 'x')}, .outputs = {"1", "0"}});
+  Program::load(file);
+}
+
+// As eager functions do: what they change in place must not require a gradient.
+BOOST_AUTO_TEST_CASE(inputs_that_require_gradients_are_not_changed_in_place) {
+  TempFolder folder;
+  auto f = compile([](const Tensor& x) { return Tensor(x).mul_(2.0); });
+  for (int i = 0; i < 3; ++i) f(randn({2}));
+  f.save(folder / "f.tenon", {.inputs = {"x"}});
+  Program program = Program::load(folder / "f.tenon");
+  const Tensor leaf = ones({2}).requires_grad_(), made = leaf * 3.0;
+  for (const Tensor& x : {leaf, made}) {
+    const double before = x.detach().sum().item();
+    BOOST_CHECK_THROW(program.run({{"x", x}}), AutogradError);
+    BOOST_TEST(x.detach().sum().item() == before);
+  }
+  NoGrad guard;
+  program.run({{"x", leaf}});
+  BOOST_TEST(leaf.sum().item() == 4.0);
+  test::require_error<IndexError>(
+      [&] {
+        program.run({{"x", leaf}})[-1];
+      },
+      "there is no tensor -1 of 1");
+}
+
+BOOST_AUTO_TEST_CASE(a_program_that_was_moved_from_says_so) {
+  TempFolder folder;
+  auto f = compile([](const Tensor& x) { return x + 1.0; });
+  for (int i = 0; i < 3; ++i) f(randn({2}));
+  f.save(folder / "f.tenon");
+  Program program = Program::load(folder / "f.tenon");
+  Program moved = std::move(program);
+  const std::vector<std::function<void()>> calls = {[&] { program.run({}); },
+                                                    [&] { program.device(); },
+                                                    [&] { program.inputs(); },
+                                                    [&] { program.outputs(); },
+                                                    [&] { program.numbers(); },
+                                                    [&] { program.input_strides("x"); },
+                                                    [&] { program.number("lr"); },
+                                                    [&] { program.set("lr", 1); },
+                                                    [&] { program.manual_seed(1); },
+                                                    [&] { program.tensor("w"); },
+                                                    [&] { program.save(folder / "g.tenon"); }};
+  for (auto& call : calls) BOOST_TEST(refusal(call) == "Program: this object was moved from");
+  moved.run({{"0", ones({2})}});
 }
 
 BOOST_AUTO_TEST_CASE(steps_that_need_their_optimizer_are_refused) {

@@ -179,6 +179,22 @@ BOOST_AUTO_TEST_CASE(settings_of_the_caller_hold_in_all_parts) {
     BOOST_TEST(nn::DataParallel(nn::Sequential(nn::SyncBatchNorm(3), nn::Conv2d(3, 2, 3)), three)(x)
                    .dtype() == bf16);
   }
+  {
+    // Each part runs on the stream of its device.
+    const Stream second("cpu:0"), third("cpu:1");
+    const StreamGuard on_second(second), on_third(third);
+    model(x).wait();
+    profiler::Profiler profiler;
+    model(x).wait();
+    synchronize();
+    profiler.stop();
+    size_t first = 0, further = 0;
+    for (auto& e : profiler.events())
+      if (e.kind == profiler::Kind::op && e.lane.starts_with("cpu:1"))
+        ++(e.lane == "cpu:1" ? first : further);
+    BOOST_TEST(first == 0u);
+    BOOST_TEST(further > 0u);
+  }
   Tensor once = x.clone(), again = x.clone();
   once.requires_grad_(true), again.requires_grad_(true);
   nn::DataParallel same(net(), three);

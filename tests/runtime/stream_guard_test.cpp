@@ -1,6 +1,8 @@
 // Further streams of one device: what overlaps, what waits, and what becomes of failures and
 // memory.
+#include <chrono>
 #include <optional>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -204,6 +206,56 @@ BOOST_AUTO_TEST_CASE(the_backward_pass_runs_where_the_forward_call_ran) {
     BOOST_TEST(x.grad().to_vector<float>() == plain.first);
     BOOST_TEST(w.grad().to_vector<float>() == plain.second);
   }
+}
+
+namespace {
+// A function of another device than that of its argument.
+struct Elsewhere : autograd::Function<Elsewhere> {
+  static Tensor forward(autograd::Context&, const Tensor& x) { return x.to("cpu:1") * 2.0; }
+  static Tensor backward(autograd::Context&, std::span<const Tensor> grads) {
+    return (grads[0] * 2.0).to("cpu:0");
+  }
+};
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(the_backward_pass_of_a_function_runs_where_its_results_are) {
+  const Stream here("cpu:0"), there("cpu:1");
+  for (const Stream& stream : {here, there}) {
+    Tensor x = ones({n});
+    x.requires_grad_();
+    Tensor y;
+    {
+      const StreamGuard guard(stream);
+      y = Elsewhere::apply(x);
+    }
+    y.sum().backward();
+    BOOST_TEST(y.sum().item() == 2.0 * n);
+    BOOST_TEST(x.grad().sum().item() == 2.0 * n);
+  }
+}
+
+// A failure on one stream must not leave others running.
+BOOST_AUTO_TEST_CASE(synchronize_waits_for_all_streams_though_one_has_failed) {
+  for_devices([](const char* device) {
+    Stream second(device);
+    synchronize();
+    const Tensor bad = failed_on(device);
+    bad.is_ready();
+    HeldUpStream held("sim:1");
+    Tensor late;
+    {
+      const StreamGuard guard(second);
+      late = late_on(device) * 2.0;
+    }
+    BOOST_TEST(!second.query());
+    const std::jthread later([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      held.let_go();
+    });
+    BOOST_CHECK_THROW(synchronize(Device(device)), Error);
+    BOOST_TEST(second.query());
+    synchronize();
+  });
 }
 
 // A value that was never computed throws wherever it is read, and no other value does.

@@ -80,16 +80,21 @@ class SharedResults {
     return words;
   }
 
-  // Both have only one writer, now and later, so that one can be read in the place of the other.
+  // Both have only one writer, now and later, and the same size, of which that may be a part: so
+  // one can be read in the place of the other.
   bool can_stand_for(uint32_t earlier, const TraceNode& node) {
     const auto one_writer = [this](const Access& a) {
       return a.value == kAbsent ||
              (draft_.has_one_writer(a.value) && draft_.only_plans_use(a.value));
     };
-    for (auto& output : draft_.outputs_of(draft_.trace.nodes[earlier]))
-      if (!one_writer(output)) return false;
-    for (auto& output : draft_.outputs_of(node))
-      if (!one_writer(output)) return false;
+    const auto mine = draft_.outputs_of(node);
+    const auto theirs = draft_.outputs_of(draft_.trace.nodes[earlier]);
+    const auto& values = draft_.trace.values;
+    for (size_t k = 0; k < mine.size(); ++k) {
+      if (!one_writer(mine[k]) || !one_writer(theirs[k])) return false;
+      if (mine[k].value != kAbsent && values[mine[k].value].bytes != values[theirs[k].value].bytes)
+        return false;
+    }
     return true;
   }
 

@@ -18,16 +18,20 @@ bool is_plain_copy(const TraceNode& node) {
   return layout && layout->strides[0] == Shape::row_major(layout->shape);
 }
 
+// Whatever reads the copy has to find it in the source: the copy may be less than its memory.
 bool may_read_source(Draft& draft, uint32_t i) {
   const TraceNode& node = draft.trace.nodes[i];
   const Access &from = draft.inputs_of(node)[0], &to = draft.outputs_of(node)[0];
   if (draft.needed_outside(to.value) || from.value == to.value || !draft.only_plans_use(to.value))
     return false;
+  const uint64_t end = range_of(draft, node, node.num_inputs).end;
   uint32_t last = i;
   for (auto& use : draft.uses_of(to.value)) {
     if (use.node == i) continue;
     const Access& access = draft.trace.accesses[use.access];
     if (use.writes || use.node < i || access.offset < to.offset) return false;
+    const TraceNode& reader = draft.trace.nodes[use.node];
+    if (range_of(draft, reader, use.access - reader.first_access).end > end) return false;
     last = use.node;
   }
   for (auto& use : draft.uses_of(from.value))

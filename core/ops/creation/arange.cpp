@@ -11,7 +11,7 @@ namespace tenon {
 
 namespace {
 
-const Op arange_op{{.name = "arange"}};
+const Op arange_op{{.name = "arange", .scalars = 2}};
 
 std::string text_of(Number number) {
   return number.integral ? std::to_string(number.i) : number_text(number.f);

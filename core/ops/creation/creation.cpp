@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <tenon/core/base/number_text.h>
+#include <tenon/core/base/recording.h>
 #include <tenon/core/dispatch/replica.h>
 #include <tenon/core/extent.h>
 #include <tenon/core/format.h>
@@ -183,6 +184,7 @@ Tensor randperm(int64_t n, const TensorOptions& options) {
   if (n < 0) throw ValueError(fmt::format("randperm: n must not be negative, found {}", n));
   if (n > 0) require_held("randperm", dtype, n - 1);
   require_addressable("randperm", n);
+  recording::reads("what randperm draws");
   // Fisher and Yates: each place is exchanged with one of those from it on. Drawn numbers are that
   // much larger than n that their remainders are evenly distributed.
   const auto draws =

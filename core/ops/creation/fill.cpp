@@ -7,7 +7,7 @@ namespace tenon {
 
 namespace {
 
-const Op fill_op{{.name = "fill", .by_element = true}};
+const Op fill_op{{.name = "fill", .by_element = true, .scalars = 1}};
 
 }  // namespace
 

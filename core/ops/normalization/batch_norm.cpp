@@ -140,6 +140,7 @@ const Op batch_norm_op{{
     .keeps_format = 1,
     .rows_of_channels = true,
     .decompose = decompose_batch_norm,
+    .scalars = 1,
 }};
 
 }  // namespace

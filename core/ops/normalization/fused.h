@@ -2,10 +2,23 @@
 #pragma once
 
 #include <span>
+#include <utility>
+
+#include <fmt/core.h>
 
 #include <tenon/core/dispatch/op.h>
+#include <tenon/core/format.h>
 
 namespace tenon {
+
+// Returns how many of the last dimensions of x are normalised. In a file it may be any number.
+inline int64_t normalized_ndim(const Infer& infer, const TensorDesc& x) {
+  const int64_t count = infer.attrs.get_int("normalized_ndim");
+  if (count < 0 || std::cmp_greater(count, x.shape.size()))
+    infer.shape_error(
+        fmt::format("{} dimensions are normalised, and x has shape {}", count, x.shape));
+  return count;
+}
 
 // Throws unless inputs [1, end) that are there have one dtype: that of x or, where this is a half
 // type, f32, in which weights and running statistics of mixed precision are.

@@ -29,7 +29,7 @@ Shape trailing(const Shape& shape, int64_t count) {
 void infer_layer_norm(Infer& infer) {
   const TensorDesc& x = infer.in(0);
   DType t = dtype_of(x);
-  int64_t count = infer.attrs.get_int("normalized_ndim");
+  int64_t count = normalized_ndim(infer, x);
   Shape wanted = trailing(shape_of(x), count);
   infer.require_dtype(is_floating_point(t), 0, "a floating type");
   require_parameter_dtypes(infer, 3);
@@ -57,7 +57,7 @@ void layer_norm_composed_backward(const Tensor& g, const Tensor& x, const Tensor
 
 void infer_layer_norm_backward(Infer& infer) {
   const TensorDesc& x = infer.in(1);
-  Shape wanted = trailing(shape_of(x), infer.attrs.get_int("normalized_ndim"));
+  Shape wanted = trailing(shape_of(x), normalized_ndim(infer, x));
   infer.output(dtype_of(x), shape_of(x));
   for (int i = 0; i < 2; ++i) infer.output(parameter_gradient_type(infer), wanted);
 }

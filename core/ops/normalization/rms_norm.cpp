@@ -30,6 +30,7 @@ struct NormalizedDims {
 
 void infer_rms_norm(Infer& infer) {
   const TensorDesc& x = infer.in(0);
+  normalized_ndim(infer, x);
   require_parameter_dtypes(infer, 2);
   infer.output(dtype_of(x), shape_of(x));
   infer.output(computation_type(dtype_of(x)), NormalizedDims(shape_of(x), infer.attrs).rows);
@@ -37,6 +38,7 @@ void infer_rms_norm(Infer& infer) {
 
 void infer_rms_norm_backward(Infer& infer) {
   const TensorDesc& x = infer.in(1);
+  normalized_ndim(infer, x);
   infer.output(dtype_of(x), shape_of(x));
   infer.output(parameter_gradient_type(infer), NormalizedDims(shape_of(x), infer.attrs).normalized);
 }

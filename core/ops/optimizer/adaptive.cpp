@@ -109,23 +109,28 @@ const Op rmsprop_step_op{{.name = "rmsprop_step",
                           .infer = infer_in_place,
                           .by_element = true,
                           .decompose = decompose_rmsprop,
+                          .scalars = 5,
                           .numbers = "lr alpha eps weight_decay momentum"}};
 const Op adagrad_step_op{{.name = "adagrad_step",
                           .infer = infer_in_place,
                           .by_element = true,
-                          .decompose = decompose_adagrad}};
+                          .decompose = decompose_adagrad,
+                          .scalars = 3}};
 const Op nadam_step_op{{.name = "nadam_step",
                         .infer = infer_in_place,
                         .by_element = true,
-                        .decompose = decompose_nadam}};
+                        .decompose = decompose_nadam,
+                        .scalars = 8}};
 const Op radam_step_op{{.name = "radam_step",
                         .infer = infer_in_place,
                         .by_element = true,
-                        .decompose = decompose_radam}};
+                        .decompose = decompose_radam,
+                        .scalars = 7}};
 const Op lion_step_op{{.name = "lion_step",
                        .infer = infer_in_place,
                        .by_element = true,
-                       .decompose = decompose_lion}};
+                       .decompose = decompose_lion,
+                       .scalars = 4}};
 
 Attrs step_attrs(TensorList params, bool maximize) {
   Attrs attrs;

@@ -55,11 +55,13 @@ const Op sgd_step_op{{.name = "sgd_step",
                       .infer = infer_in_place,
                       .by_element = true,
                       .decompose = decompose_sgd,
+                      .scalars = 5,
                       .numbers = "lr momentum dampening weight_decay first"}};
 const Op adam_step_op{{.name = "adam_step",
                        .infer = infer_in_place,
                        .by_element = true,
                        .decompose = decompose_adam,
+                       .scalars = 6,
                        .numbers = "lr betas.0 betas.1 eps weight_decay step"}};
 
 }  // namespace

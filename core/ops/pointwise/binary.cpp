@@ -108,6 +108,7 @@ const Op add_op{{
     .gradient = add_gradient,
     .pointwise = true,
     .promotion = Promotion::common,
+    .number_for = 1,
 }};
 const Op sub_op{{
     .name = "sub",
@@ -115,6 +116,7 @@ const Op sub_op{{
     .gradient = sub_gradient,
     .pointwise = true,
     .promotion = Promotion::common,
+    .number_for = 1,
 }};
 const Op mul_op{{
     .name = "mul",
@@ -123,6 +125,7 @@ const Op mul_op{{
     .saves_inputs = 3,
     .pointwise = true,
     .promotion = Promotion::common,
+    .number_for = 1,
 }};
 const Op div_op{{
     .name = "div",
@@ -131,6 +134,7 @@ const Op div_op{{
     .saves_inputs = 3,
     .pointwise = true,
     .promotion = Promotion::floating,
+    .number_for = 1,
 }};
 const Op maximum_op{{
     .name = "maximum",
@@ -139,6 +143,7 @@ const Op maximum_op{{
     .saves_inputs = 3,
     .pointwise = true,
     .promotion = Promotion::common,
+    .number_for = 1,
 }};
 const Op minimum_op{{
     .name = "minimum",
@@ -147,6 +152,7 @@ const Op minimum_op{{
     .saves_inputs = 3,
     .pointwise = true,
     .promotion = Promotion::common,
+    .number_for = 1,
 }};
 const Op pow_op{{
     .name = "pow",
@@ -157,6 +163,7 @@ const Op pow_op{{
     .pointwise = true,
     .promotion = Promotion::floating,
     .autocast = AutocastRule::f32,
+    .number_for = 1,
 }};
 
 // Computes integer powers of integers from the bits of the exponent, the highest first, for plugins
@@ -191,6 +198,7 @@ const Op whole_pow_op{{
     .pointwise = true,
     .promotion = Promotion::common,
     .decompose = decompose_whole_pow,
+    .number_for = 1,
 }};
 
 }  // namespace

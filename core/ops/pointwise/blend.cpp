@@ -71,6 +71,7 @@ const Op lerp_op{{
     .saves_inputs = 7,
     .pointwise = true,
     .decompose = decompose_lerp,
+    .number_for = 2,
 }};
 
 // ---- addcmul and addcdiv: x + a b and x + a / b

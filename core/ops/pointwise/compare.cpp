@@ -23,6 +23,7 @@ OpSpec comparison(const char* name) {
       .infer = infer_comparison,
       .pointwise = true,
       .promotion = Promotion::common,
+      .number_for = 1,
   };
 }
 const Op eq_op{comparison("eq")};

@@ -36,6 +36,7 @@ OpSpec division(const char* name, GradRule gradient) {
       .saves_inputs = 3,
       .pointwise = true,
       .promotion = Promotion::common,
+      .number_for = 1,
   };
 }
 const Op fmod_op{division("fmod", fmod_gradient)};
@@ -86,7 +87,11 @@ void infer_shift(Infer& infer) {
   infer_arithmetic(infer);
 }
 OpSpec bits(const char* name, InferRule infer) {
-  return {.name = name, .infer = infer, .pointwise = true, .promotion = Promotion::common};
+  return {.name = name,
+          .infer = infer,
+          .pointwise = true,
+          .promotion = Promotion::common,
+          .number_for = 1};
 }
 const Op bitwise_and_op{bits("bitwise_and", infer_bits)};
 const Op bitwise_or_op{bits("bitwise_or", infer_bits)};

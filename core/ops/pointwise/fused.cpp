@@ -59,6 +59,10 @@ void infer_fused(Infer& infer) {
   }
 }
 
+size_t count_fused_scalars(const Attrs& attrs) {
+  return fused_program(attrs.get_string(kProgram)).num_scalars();
+}
+
 void decompose_fused(const Call& call, Outputs& out) {
   const auto& program = fused_program(call.attrs.get_string(kProgram));
   out = run_parts(program, call.inputs, call.scalars);
@@ -81,6 +85,7 @@ const Op fused_op{{
     .core_attr = kInPlace,
     .decompose = decompose_fused,
     .decomposes_halves = true,
+    .count_scalars = count_fused_scalars,
 }};
 // Dimensions keep their order, and inputs their shapes.
 const Op fused_rows_op{{
@@ -89,6 +94,7 @@ const Op fused_rows_op{{
     .core_attr = kInPlace,
     .decompose = decompose_fused,
     .decomposes_halves = true,
+    .count_scalars = count_fused_scalars,
 }};
 
 Shape row_values(Shape shape) {

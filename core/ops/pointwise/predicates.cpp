@@ -29,6 +29,7 @@ const Op nan_to_num_op{{
     .saves_inputs = 1,
     .pointwise = true,
     .decompose = decompose_nan_to_num,
+    .scalars = 3,
 }};
 
 double largest_of(DType type) {

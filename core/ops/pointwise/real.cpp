@@ -18,6 +18,7 @@ OpSpec of_two(const char* name, GradRule gradient) {
       .saves_inputs = 3,
       .pointwise = true,
       .promotion = Promotion::floating,
+      .number_for = 1,
   };
 }
 

@@ -24,7 +24,7 @@ Tensor run_backward(const Tensor& g, const Tensor& x, Scalars scalars) {
 }
 
 template <class A>
-OpSpec forward_spec(const char* name) {
+OpSpec forward_spec(const char* name, uint8_t scalars = 0) {
   return {
       .name = name,
       .infer = infer_floating,
@@ -35,10 +35,11 @@ OpSpec forward_spec(const char* name) {
       .promotion = Promotion::floating,
       .decompose = [](const Call& call,
                       Outputs& out) { out.push_back(A::value(call.in(0), call.scalars)); },
+      .scalars = scalars,
   };
 }
 template <class A>
-OpSpec backward_spec(const char* name) {
+OpSpec backward_spec(const char* name, uint8_t scalars = 0) {
   return {
       .name = name,
       .infer = infer_floating,
@@ -54,6 +55,7 @@ OpSpec backward_spec(const char* name) {
           [](const Call& call, Outputs& out) {
             out.push_back(call.in(0) * A::slope(call.in(1), call.scalars));
           },
+      .scalars = scalars,
   };
 }
 
@@ -77,8 +79,8 @@ struct Elu {
     return where(le(x, 0.0), below(x, s, s[2].value.f * s[2].value.f), 0.0);
   }
 };
-const Op elu_op{forward_spec<Elu>("elu")};
-const Op elu_backward_op{backward_spec<Elu>("elu_backward")};
+const Op elu_op{forward_spec<Elu>("elu", 3)};
+const Op elu_backward_op{backward_spec<Elu>("elu_backward", 3)};
 const Op& Elu::backward() { return elu_backward_op; }
 
 Tensor run_elu(const char* name, const Tensor& x, double alpha, double scale, double input_scale) {
@@ -97,8 +99,8 @@ struct LeakyRelu {
   }
   static Tensor curvature(const Tensor& x, Scalars) { return zeros_like(x); }
 };
-const Op leaky_relu_op{forward_spec<LeakyRelu>("leaky_relu")};
-const Op leaky_relu_backward_op{backward_spec<LeakyRelu>("leaky_relu_backward")};
+const Op leaky_relu_op{forward_spec<LeakyRelu>("leaky_relu", 1)};
+const Op leaky_relu_backward_op{backward_spec<LeakyRelu>("leaky_relu_backward", 1)};
 const Op& LeakyRelu::backward() { return leaky_relu_backward_op; }
 
 // ---- softplus: scalars beta, threshold
@@ -120,8 +122,8 @@ struct Softplus {
     return where(le(z, s[1].value.f), y * (1.0 - y) * s[0].value.f, 0.0);
   }
 };
-const Op softplus_op{wide_under_autocast(forward_spec<Softplus>("softplus"))};
-const Op softplus_backward_op{backward_spec<Softplus>("softplus_backward")};
+const Op softplus_op{wide_under_autocast(forward_spec<Softplus>("softplus", 2))};
+const Op softplus_backward_op{backward_spec<Softplus>("softplus_backward", 2)};
 const Op& Softplus::backward() { return softplus_backward_op; }
 
 // ---- logsigmoid

@@ -58,7 +58,12 @@ void logit_gradient(const GradContext& c, Grads g) {
   const Tensor safe = where(inside, x, 0.5);
   g[0] = where(inside, c.grad() / (safe * (1.0 - safe)), bounded ? 0.0 : kNaN);
 }
-const Op logit_op{special("logit", logit_gradient)};
+OpSpec logit_spec() {
+  auto spec = special("logit", logit_gradient);
+  spec.scalars = 2;
+  return spec;
+}
+const Op logit_op{logit_spec()};
 
 }  // namespace
 

@@ -53,6 +53,7 @@ const Op clamp_op{{
     .gradient = clamp_gradient,
     .saves_inputs = 1,
     .pointwise = true,
+    .scalars = 2,
 }};
 
 }  // namespace

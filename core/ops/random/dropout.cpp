@@ -26,6 +26,7 @@ const Op dropout_backward_op{{
     .saves_inputs = 2,
     .by_element = true,
     .decompose = decompose_dropout_backward,
+    .scalars = 1,
 }};
 
 Tensor backward(const Tensor& gradient, const Tensor& mask, double p) {
@@ -46,6 +47,7 @@ const Op dropout_op{{
     .gradient = dropout_gradient,
     .saves_outputs = 2,
     .by_element = true,
+    .scalars = 3,
     .draws = true,
 }};
 

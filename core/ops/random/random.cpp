@@ -13,9 +13,9 @@ namespace tenon {
 
 namespace {
 
-const Op uniform_op{{.name = "uniform", .draws = true}};
-const Op normal_op{{.name = "normal", .draws = true}};
-const Op randint_op{{.name = "randint", .draws = true}};
+const Op uniform_op{{.name = "uniform", .scalars = 4, .draws = true}};
+const Op normal_op{{.name = "normal", .scalars = 4, .draws = true}};
+const Op randint_op{{.name = "randint", .scalars = 4, .draws = true}};
 
 // Random operators write contiguous tensors; other targets get a copy of one.
 void fill_random(const Op& op, Tensor& target, Scalar a, Scalar b) {

@@ -77,6 +77,7 @@ const Op constant_pad_op{{
     .name = "constant_pad",
     .gradient = constant_pad_gradient,
     .execute = execute_constant_pad,
+    .scalars = 1,
 }};
 
 // ---- borders that repeat the inside ----

@@ -18,6 +18,7 @@ void arange_part(T* y, int64_t begin, int64_t end, const tn_scalar* s) {
 }
 
 tn_plan* make_arange(tn_device*, const Request& request) {
+  sdk::require_scalars(request, 2);
   auto& y = request.output(0);
   require_contiguous(y);
   return with_number(y.dtype, [n = sdk::numel(y)]<class T>(T) {

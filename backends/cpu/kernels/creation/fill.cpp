@@ -18,6 +18,7 @@ uint64_t bits_of(tn_dtype dtype, const tn_scalar& s) {
 }
 
 tn_plan* make_fill(tn_device*, const Request& request) {
+  sdk::require_scalars(request, 1);
   auto& y = request.output(0);
   int64_t n = sdk::numel(y), size = static_cast<int64_t>(sdk::dtype_size(y.dtype));
   if (n == 0) return empty_plan();

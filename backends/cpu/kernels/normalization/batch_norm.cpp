@@ -274,6 +274,7 @@ void forward_of_nothing(const BatchNorm& s, const tn_run& run) {
 }
 
 tn_plan* make_batch_norm(tn_device*, const Request& request) {
+  sdk::require_scalars(request, 1);
   const auto s = BatchNorm::from(request);
   require_planes_of_halves(s);
   return with_float(computed_as(s.dtype), [s]<class T>(T) {

@@ -57,6 +57,7 @@ void clamp_row(const Row& row) {
 }
 
 tn_plan* make_clamp(tn_device*, const Request& request) {
+  sdk::require_scalars(request, 2);
   auto& x = request.input(0);
   if (sdk::numel(request.output(0)) == 0) return empty_plan();
   Pointwise loop(request, {&x, nullptr}, 0, 0.2);

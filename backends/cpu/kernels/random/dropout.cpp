@@ -32,6 +32,7 @@ void dropout(const tn_run& run, int64_t n) {
 }
 
 tn_plan* make_dropout(tn_device*, const Request& request) {
+  sdk::require_scalars(request, 3);
   require_contiguous(request.input(0));
   return with_float(request.output(0).dtype,
                     [&]<class T>(T) { return plan_random(request, dropout<T>, 1.5); });
@@ -51,6 +52,7 @@ void dropout_backward(const tn_run& run, int64_t n) {
 }
 
 tn_plan* make_dropout_backward(tn_device*, const Request& request) {
+  sdk::require_scalars(request, 1);
   require_contiguous(request.input(0));
   require_contiguous(request.input(1));
   return with_float(request.output(0).dtype,

@@ -84,6 +84,7 @@ void randint(const tn_run& run, int64_t n) {
 }
 
 const sdk::Kernel uniforms({"uniform"}, [](tn_device*, const Request& request) {
+  sdk::require_scalars(request, 4);
   const tn_dtype dtype = request.output(0).dtype;
   if (has_16_bits(dtype))
     return plan_random(
@@ -91,10 +92,12 @@ const sdk::Kernel uniforms({"uniform"}, [](tn_device*, const Request& request) {
   return with_float(dtype, [&]<class T>(T) { return plan_random(request, uniform<T>, 1.2); });
 });
 const sdk::Kernel normals({"normal"}, [](tn_device*, const Request& request) {
+  sdk::require_scalars(request, 4);
   return with_float(request.output(0).dtype,
                     [&]<class T>(T) { return plan_random(request, normal<T>, 1.8); });
 });
 const sdk::Kernel randints({"randint"}, [](tn_device*, const Request& request) {
+  sdk::require_scalars(request, 4);
   return with_index(request.output(0).dtype,
                     [&]<class T>(T) { return plan_random(request, randint<T>, 2.5); });
 });

@@ -21,6 +21,7 @@ __global__ void __launch_bounds__(kBlock) sequence(T* y, int64_t n, Number start
 }
 
 tn_plan* make_arange(tn_device* device, const Request& request) {
+  sdk::require_scalars(request, 2);
   auto& y = request.output(0);
   require_contiguous(y);
   int64_t n = sdk::numel(y);

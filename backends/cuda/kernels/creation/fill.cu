@@ -55,6 +55,7 @@ void StridedFill::run(tn_stream* stream, void* to, uint64_t bits) const {
 namespace {
 
 tn_plan* make_fill(tn_device*, const Request& request) {
+  sdk::require_scalars(request, 1);
   auto& y = request.output(0);
   if (sdk::numel(y) == 0) return empty_plan();
   return make_plan([fill = StridedFill(y), dtype = y.dtype](const tn_run& run) {

@@ -333,6 +333,7 @@ tn_plan* plan_forward_of_nothing(const BatchNorm& s) {
 }
 
 tn_plan* make_batch_norm(tn_device* device, const Request& request) {
+  sdk::require_scalars(request, 1);
   const auto s = BatchNorm::from(request);
   return with_float(s.dtype, [&]<class T>(T) {
     return s.numel() ? plan_forward<T>(*device, s) : plan_forward_of_nothing<T>(s);

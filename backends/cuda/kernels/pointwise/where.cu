@@ -35,6 +35,7 @@ void start_clamp(const Loop<2>& loop, const tn_run& run) {
 constexpr ByDtype<UnaryStart> kClamp =
     number_starts([]<class T>(Type<T>) { return start_clamp<T>; });
 const sdk::Kernel clamp({"clamp"}, [](tn_device*, const Request& request) {
+  sdk::require_scalars(request, 2);
   return make_unary_plan(request, kClamp.pick(request.input(0).dtype));
 });
 

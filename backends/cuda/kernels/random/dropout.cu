@@ -57,6 +57,7 @@ __global__ void __launch_bounds__(kBlock) dropout(T* y, uint8_t* mask, const T* 
 }
 
 tn_plan* make_dropout(tn_device*, const Request& request) {
+  sdk::require_scalars(request, 3);
   require_contiguous(request.input(0));
   require_contiguous(request.output(0));
   int64_t n = sdk::numel(request.output(0));
@@ -85,6 +86,7 @@ struct Kept {
 };
 
 tn_plan* make_dropout_backward(tn_device*, const Request& request) {
+  sdk::require_scalars(request, 1);
   auto &g = request.input(0), &mask = request.input(1);
   return with_float(request.output(0).dtype, [&]<class T>(T) {
     if (sdk::numel(request.output(0)) == 0) return empty_plan();

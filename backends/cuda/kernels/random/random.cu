@@ -87,14 +87,17 @@ tn_plan* plan_of(const Request& request) {
 }
 
 const sdk::Kernel uniforms({"uniform"}, [](tn_device*, const Request& request) {
+  sdk::require_scalars(request, 4);
   return with_float(request.output(0).dtype,
                     [&]<class T>(T) { return plan_of<Uniform<T>>(request); });
 });
 const sdk::Kernel normals({"normal"}, [](tn_device*, const Request& request) {
+  sdk::require_scalars(request, 4);
   return with_float(request.output(0).dtype,
                     [&]<class T>(T) { return plan_of<Normal<T>>(request); });
 });
 const sdk::Kernel randints({"randint"}, [](tn_device*, const Request& request) {
+  sdk::require_scalars(request, 4);
   return with_index(request.output(0).dtype,
                     [&]<class T>(T) { return plan_of<RandInt<T>>(request); });
 });

@@ -1,0 +1,50 @@
+// Handles of a function's memory and tensors that its programs have.
+#pragma once
+
+#include <utility>
+
+#include <tenon/core/tensor_impl.h>
+
+namespace tenon::graph {
+
+// Counts one handle more or less of those that programs have.
+void count_held(Storage& storage);
+void count_held(TensorImpl& tensor);
+void uncount_held(Storage& storage) noexcept;
+void uncount_held(TensorImpl& tensor) noexcept;
+
+// A handle that is counted as that of a program, or of a trace on the way to one.
+template <class T>
+class Held {
+ public:
+  Held() = default;
+  Held(Ref<T> of) : of_(std::move(of)) {
+    if (of_) count_held(*of_);
+  }
+  Held(const Held& o) : Held(o.of_) {}
+  Held(Held&& o) noexcept : of_(std::move(o.of_)) {}
+  Held& operator=(Held o) noexcept {
+    std::swap(of_, o.of_);
+    return *this;
+  }
+  ~Held() {
+    if (of_) uncount_held(*of_);
+  }
+
+  const Ref<T>& ref() const { return of_; }
+  T* get() const { return of_.get(); }
+  T* operator->() const { return of_.get(); }
+  T& operator*() const { return *of_; }
+  explicit operator bool() const { return bool(of_); }
+  friend bool operator==(const Held& a, const Held& b) { return a.of_ == b.of_; }
+
+ private:
+  Ref<T> of_;
+};
+
+// Whether only programs still have the tensor, or the memory and tensors in it: then the functions
+// that they were made of do not use it any more.
+bool is_let_go(const TensorImpl& tensor);
+bool is_let_go(const Storage& storage);
+
+}  // namespace tenon::graph
