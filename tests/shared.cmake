@@ -6,6 +6,8 @@
 set(TENON_TEST_OBJECTS "" CACHE PATH "The build tree from which objects of tests are taken; empty: they are compiled here")
 set(shared_programs autograd cli graph modules ops parallel plugins runtime serialization training)
 
+set(unwatched -fno-sanitize=all -U__SANITIZE_ADDRESS__)
+
 # Whether the program `name` is one of them, in a build that gives or takes objects.
 function(is_shared_program result name)
   set(${result} FALSE PARENT_SCOPE)
@@ -16,7 +18,7 @@ endfunction()
 
 # share_objects(target): they are compiled for two builds, and listed in tests/objects/<target>.txt.
 function(share_objects target)
-  target_compile_options(${target} PRIVATE -fno-sanitize=all -U__SANITIZE_ADDRESS__)
+  target_compile_options(${target} PRIVATE ${unwatched})
   file(GENERATE OUTPUT ${PROJECT_BINARY_DIR}/tests/objects/${target}.txt CONTENT "$<JOIN:$<TARGET_OBJECTS:${target}>,\n>\n")
 endfunction()
 

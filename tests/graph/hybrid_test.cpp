@@ -10,6 +10,7 @@
 #include <tenon/tenon.h>
 
 #include "bits.h"
+#include "saved_nets.h"
 #include "support/expect.h"
 
 BOOST_AUTO_TEST_SUITE(hybrid_test)
@@ -18,43 +19,14 @@ using namespace tenon;
 using test::require_error;
 using test::same_bits;
 using test::says;
+using test::saved::Attending;
+using test::saved::Convolutional;
+using test::saved::MakeOptimizer;
+using test::saved::Optimizer;
+using test::saved::Perceptron;
+using test::saved::Recurrent;
 
 namespace {
-
-using Optimizer = std::unique_ptr<optim::Optimizer>;
-using MakeOptimizer = std::function<Optimizer(std::vector<Tensor>)>;
-
-struct Perceptron : nn::Module<Perceptron> {
-  nn::Linear fc1{6, 8}, fc2{8, 3};
-  nn::Dropout drop{0.3};
-  Tensor forward(const Tensor& x) { return fc2(drop(relu(fc1(x)))); }
-};
-
-struct Convolutional : nn::Module<Convolutional> {
-  nn::Conv2d conv1{1, 3, 3, {.padding = 1}}, conv2{3, 4, 3};
-  nn::BatchNorm2d norm{3};
-  nn::Linear fc{4 * 2 * 2, 3};
-  Tensor forward(const Tensor& x) {
-    Tensor h = max_pool2d(relu(norm(conv1(x))), 2);
-    return fc(relu(conv2(h)).flatten(1));
-  }
-};
-
-struct Recurrent : nn::Module<Recurrent> {
-  nn::LSTM lstm{5, 7, {.batch_first = true}};
-  nn::Linear fc{7, 3};
-  Tensor forward(const Tensor& x) {
-    const auto out = lstm(x);
-    return fc(std::get<0>(out).select(1, -1));
-  }
-};
-
-struct Attending : nn::Module<Attending> {
-  nn::Embedding embed{11, 8};
-  nn::TransformerEncoderLayer layer{8, 2, {.dim_feedforward = 16, .dropout = 0.1}};
-  nn::Linear fc{8, 3};
-  Tensor forward(const Tensor& x) { return fc(layer(embed(x)).mean({1})); }
-};
 
 template <class Net>
 std::pair<Net, Net> twins() {

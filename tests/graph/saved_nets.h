@@ -1,4 +1,4 @@
-// Small models with their optimizers, for programs that are saved.
+// Small models with their optimizers, for programs that train or are saved.
 #pragma once
 
 #include <functional>
@@ -33,18 +33,47 @@ struct SmallLeNet : nn::Module<SmallLeNet> {
   }
 };
 
+struct Convolutional : nn::Module<Convolutional> {
+  nn::Conv2d conv1{1, 3, 3, {.padding = 1}}, conv2{3, 4, 3};
+  nn::BatchNorm2d norm{3};
+  nn::Linear fc{4 * 2 * 2, 3};
+  Tensor forward(const Tensor& x) {
+    Tensor h = max_pool2d(relu(norm(conv1(x))), 2);
+    return fc(relu(conv2(h)).flatten(1));
+  }
+};
+
+struct Recurrent : nn::Module<Recurrent> {
+  nn::LSTM lstm{5, 7, {.batch_first = true}};
+  nn::Linear fc{7, 3};
+  Tensor forward(const Tensor& x) {
+    const auto out = lstm(x);
+    return fc(std::get<0>(out).select(1, -1));
+  }
+};
+
+struct Attending : nn::Module<Attending> {
+  nn::Embedding embed{11, 8};
+  nn::TransformerEncoderLayer layer{8, 2, {.dim_feedforward = 16, .dropout = 0.1}};
+  nn::Linear fc{8, 3};
+  Tensor forward(const Tensor& x) { return fc(layer(embed(x)).mean({1})); }
+};
+
+template <class Net>
+Tensor train_step(Net& net, optim::Optimizer& optimizer, const Tensor& x, const Tensor& y) {
+  optimizer.zero_grad();
+  Tensor loss = cross_entropy(net(x), y);
+  loss.backward();
+  optimizer.step();
+  return loss;
+}
+
 template <class Net>
 struct Run {
   Net net;
   Optimizer optimizer;
   explicit Run(const MakeOptimizer& make) : optimizer(make(net.parameters())) {}
-  Tensor step(const Tensor& x, const Tensor& y) {
-    optimizer->zero_grad();
-    Tensor loss = cross_entropy(net(x), y);
-    loss.backward();
-    optimizer->step();
-    return loss;
-  }
+  Tensor step(const Tensor& x, const Tensor& y) { return train_step(net, *optimizer, x, y); }
 };
 
 struct Batch {

@@ -13,11 +13,12 @@
 
 #include "bits.h"
 #include "parallel/trained.h"
+#include "saved_nets.h"
 
 namespace tenon::test::shared_runs {
 
-using Optimizer = std::unique_ptr<optim::Optimizer>;
-using MakeOptimizer = std::function<Optimizer(std::vector<Tensor>)>;
+using saved::MakeOptimizer;
+using saved::Optimizer;
 
 template <class O, class Options>
 MakeOptimizer making(Options options) {
@@ -46,13 +47,7 @@ struct Run {
     manual_seed(11);
     return Net();
   }
-  Tensor step(const Tensor& x, const Tensor& y) {
-    optimizer->zero_grad();
-    Tensor loss = cross_entropy(net(x), y);
-    loss.backward();
-    optimizer->step();
-    return loss;
-  }
+  Tensor step(const Tensor& x, const Tensor& y) { return saved::train_step(net, *optimizer, x, y); }
 };
 
 inline void require_alike(const std::vector<Tensor>& p, const std::vector<Tensor>& q) {
