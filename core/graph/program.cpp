@@ -106,17 +106,15 @@ std::vector<bool> used_in_place(const Trace& trace, const Wiring& wiring) {
 
 void Program::find_written() {
   input_written_.resize(trace_.inputs.size());
-  for (auto& n : trace_.nodes)
-    for (uint32_t i = 0; i < n.num_outputs; ++i) {
-      const int32_t input = wiring_.input_of_access[n.first_access + n.num_inputs + i];
-      if (input >= 0) input_written_[static_cast<size_t>(input)] = true;
-    }
   const std::vector<bool> used = used_in_place(trace_, wiring_);
   std::vector<bool> written(trace_.values.size());
   for (auto& n : trace_.nodes)
     for (uint32_t i = n.num_inputs; i < n.num_inputs + n.num_outputs; ++i) {
+      const int32_t input = wiring_.input_of_access[n.first_access + i];
       const uint32_t value = trace_.accesses[n.first_access + i].value;
-      if (value != kAbsent && wiring_.input_of_access[n.first_access + i] < 0)
+      if (input >= 0)
+        input_written_[static_cast<size_t>(input)] = true;
+      else if (value != kAbsent)
         written[value] = true;
     }
   for (size_t v = 0; v < used.size(); ++v)

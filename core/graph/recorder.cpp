@@ -175,7 +175,6 @@ void Recorder::launched(const Launch& launch, std::span<const Tensor* const> inp
   auto& entry = entry_of(launch);
   if (entry.context != &entry.context->main) return refuse("a plan runs beside the others");
   if (trace_.nodes.empty()) trace_.device = entry.device;
-  if (entry.context->stream->own_capture()) return refuse("a stream graph is captured");
   if (entry.context->stream->capturing()) return refuse("a stream graph is captured");
   TraceNode node = node_of(launch, trace_.accesses.size(), trace_.scalars);
   for (auto* t : inputs) trace_.accesses.push_back(t ? access(impl_of(*t)) : Access());
