@@ -7,8 +7,7 @@
 #include <string_view>
 #include <utility>
 
-#include <nlohmann/json.hpp>
-
+#include <tenon/core/base/json_value.h>
 #include <tenon/core/base/printable.h>
 #include <tenon/core/format.h>
 #include <tenon/serialization/safetensors.h>
@@ -22,6 +21,20 @@ constexpr uint64_t kMaxIndexBytes = 100'000'000;  // as of the header of a file
 // The names of the files, and of the tensors that each has to have.
 using WeightMap = std::map<std::string, std::vector<std::string>>;
 
+CheckpointError no_index() {
+  return CheckpointError(
+      "it is a text in braces, but no index of safetensors files: that is a JSON object with a "
+      "\"weight_map\" of tensors and their files");
+}
+
+JsonValue parsed(std::string_view text) {
+  try {
+    return parse_json(text, 3);
+  } catch (const ValueError&) {
+    throw no_index();
+  }
+}
+
 WeightMap read_weight_map(const InputFile& file) {
   if (file.size() > kMaxIndexBytes)
     throw CheckpointError(
@@ -29,19 +42,18 @@ WeightMap read_weight_map(const InputFile& file) {
                     kMaxIndexBytes));
   std::string text(file.size(), '\0');
   read_exactly(file, text.data(), text.size(), 0);
-  const auto json = nlohmann::json::parse(text, nullptr, false);
-  const auto found = json.is_object() ? json.find("weight_map") : json.end();
-  if (json.is_discarded() || !json.is_object() || found == json.end() || !found->is_object() ||
-      found->empty())
-    throw CheckpointError(
-        "it is a text in braces, but no index of safetensors files: that is a JSON object with a "
-        "\"weight_map\" of tensors and their files");
+  const JsonValue index = parsed(text);
+  const JsonValue* found = index.kind() == JsonValue::object ? index.find("weight_map") : nullptr;
+  if (!found || found->kind() != JsonValue::object || found->fields().empty()) throw no_index();
+  // Of a name that is there twice, the last counts.
+  std::map<std::string_view, const JsonValue*> names;
+  for (const auto& [key, name] : found->fields()) names[key] = &name;
   WeightMap files;
-  for (const auto& [key, name] : found->items()) {
-    if (!name.is_string() || !is_file_name(name.get_ref<const std::string&>()))
+  for (const auto& [key, name] : names) {
+    if (name->kind() != JsonValue::string || !is_file_name(name->text()))
       throw CheckpointError(fmt::format(
           "its \"weight_map\" names no file in its folder for tensor '{}'", excerpt(key)));
-    files[name.get<std::string>()].push_back(key);
+    files[name->text()].emplace_back(key);
   }
   return files;
 }

@@ -6,10 +6,11 @@
 #include <fmt/core.h>
 
 #include <tenon/core/base/edit_distance.h>
+#include <tenon/core/base/json_value.h>
 #include <tenon/core/base/printable.h>
+#include <tenon/core/error.h>
 #include <tenon/plugins/host/cpu_features.h>
 #include <tenon/plugins/host/files.h>
-#include <tenon/plugins/host/json_value.h>
 #include <tenon/plugins/host/manifest.h>
 
 namespace tenon::plugins {
@@ -34,6 +35,15 @@ std::string checked(const std::string& text, const std::string& field) {
   return text;
 }
 
+JsonValue parsed(const std::string& text) {
+  constexpr size_t depth = 3;  // strings in a list in an object
+  try {
+    return parse_json(text, depth);
+  } catch (const ValueError& fault) {
+    refuse(fault.what());
+  }
+}
+
 const JsonValue& require(const JsonValue& object, const char* field) {
   auto* value = object.find(field);
   if (!value) refuse(fmt::format("\"{}\" is missing", field));
@@ -41,15 +51,16 @@ const JsonValue& require(const JsonValue& object, const char* field) {
 }
 
 std::string string_of(const JsonValue& value, const std::string& field) {
-  if (value.kind != JsonValue::string)
+  if (value.kind() != JsonValue::string)
     refuse(fmt::format("\"{}\" must be a string, not {}", field, value.type_name()));
-  return checked(value.text, field);
+  return checked(value.text(), field);
 }
 
 int64_t integer_of(const JsonValue& value, const std::string& field, int64_t low, int64_t high) {
-  const bool fits = value.kind == JsonValue::integer && value.whole >= low && value.whole <= high;
+  const bool fits =
+      value.kind() == JsonValue::integer && value.whole() >= low && value.whole() <= high;
   if (!fits) refuse(fmt::format("\"{}\" must be an integer from {} to {}", field, low, high));
-  return value.whole;
+  return value.whole();
 }
 
 std::string optional_string(const JsonValue& object, const char* field) {
@@ -67,9 +78,9 @@ std::vector<std::string> optional_strings(const JsonValue& object, const char* f
   std::vector<std::string> list;
   auto* value = object.find(field);
   if (!value) return list;
-  if (value->kind != JsonValue::array || value->items.size() > kMaxList)
+  if (value->kind() != JsonValue::array || value->items().size() > kMaxList)
     refuse(fmt::format("\"{}\" must be an array of at most {} strings", field, kMaxList));
-  for (auto& item : value->items) list.push_back(string_of(item, field));
+  for (auto& item : value->items()) list.push_back(string_of(item, field));
   return list;
 }
 
@@ -86,8 +97,8 @@ std::string identifier(const std::string& text, const std::string& field) {
 
 // A newer Tenon may read more keys than this one, so an unknown key is no error. But it may also be
 // one that the author has mistyped.
-void note_unread(const std::vector<std::pair<std::string, JsonValue>>& fields,
-                 std::span<const std::string_view> known, Manifest& m) {
+void note_unread(const JsonValue::Fields& fields, std::span<const std::string_view> known,
+                 Manifest& m) {
   constexpr size_t most = 8;
   for (auto& [key, value] : fields) {
     if (std::find(known.begin(), known.end(), key) != known.end()) continue;
@@ -107,12 +118,12 @@ void note_unread(const JsonValue& object, Manifest& m) {
       "name",    "variant",    "version",  "kind",     "abi",          "library",
       "comment", "preference", "overlays", "priority", "cpu_features", "vendor_libraries"};
   constexpr std::string_view of_abi[] = {"major", "minor"};
-  note_unread(object.fields, of_all, m);
+  note_unread(object.fields(), of_all, m);
   if (m.kind == TN_PLUGIN_DEVICE)
     for (const char* key : {"overlays", "priority"})
       if (object.find(key))
         m.remarks.push_back(fmt::format("the key \"{}\" is read of an overlay only", key));
-  note_unread(require(object, "abi").fields, of_abi, m);
+  note_unread(require(object, "abi").fields(), of_abi, m);
 }
 
 void parse_fields(const JsonValue& object, Manifest& m) {
@@ -129,7 +140,7 @@ void parse_fields(const JsonValue& object, Manifest& m) {
     m.priority = optional_int(object, "priority");
   }
   auto& abi = require(object, "abi");
-  if (abi.kind != JsonValue::object)
+  if (abi.kind() != JsonValue::object)
     refuse("\"abi\" must be an object with \"major\" and \"minor\"");
   m.abi_major = static_cast<uint32_t>(integer_of(require(abi, "major"), "abi.major", 0, 0xffff));
   m.abi_minor = static_cast<uint32_t>(integer_of(require(abi, "minor"), "abi.minor", 0, 0xffff));
@@ -174,10 +185,8 @@ void find_library(Manifest& m) {
 
 void read_manifest(Manifest& m) {
   m.folder = parent_folder(m.path);
-  constexpr size_t depth = 3;  // strings in a list in an object
-  const JsonValue object =
-      parse_json(read_trusted_file(m.path, kMaxManifestBytes, "manifest"), depth);
-  if (object.kind != JsonValue::object)
+  const JsonValue object = parsed(read_trusted_file(m.path, kMaxManifestBytes, "manifest"));
+  if (object.kind() != JsonValue::object)
     refuse(fmt::format("not a JSON object but {}", object.type_name()));
   parse_fields(object, m);
 }

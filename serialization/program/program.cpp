@@ -5,6 +5,7 @@
 #include <fmt/core.h>
 
 #include <tenon/core/base/fork.h>
+#include <tenon/core/base/input_file.h>
 #include <tenon/core/base/number_text.h>
 #include <tenon/core/base/printable.h>
 #include <tenon/core/base/recording.h>
@@ -313,8 +314,10 @@ void Program::State::take_state() {
 
 void Program::save(const std::filesystem::path& path) const {
   std::lock_guard lock(state().mutex);
-  state().take_state();
-  write_program(path, state().saved);
+  naming_lack_of_memory<CheckpointError>("cannot save program", path, [&] {
+    state().take_state();
+    write_program(path, state().saved);
+  });
 }
 
 // ---- what a file says

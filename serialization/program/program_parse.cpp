@@ -6,9 +6,9 @@
 #include <unordered_set>
 
 #include <fmt/core.h>
-#include <nlohmann/json.hpp>
 
 #include <tenon/core/base/fork.h>
+#include <tenon/core/base/json_value.h>
 #include <tenon/core/base/never_destroyed.h>
 #include <tenon/core/base/printable.h>
 #include <tenon/core/dispatch/op.h>
@@ -21,7 +21,7 @@ namespace tenon {
 namespace {
 
 using graph::SavedKind;
-using nlohmann::json;
+using Items = JsonValue::Items;
 
 constexpr uint64_t kMost32 = std::numeric_limits<int32_t>::max();
 constexpr uint64_t kMostBytes = uint64_t{1} << 62;
@@ -57,8 +57,7 @@ const Op* op_named(const std::string& name, const CallDesc& call) {
 class ProgramReader {
  public:
   graph::SavedProgram read(std::string_view text) {
-    const json object = json::parse(text, nullptr, false);
-    if (!object.is_object()) fail("it is no JSON object");
+    const JsonValue object = parsed(text);
     const uint64_t version = natural(object, "program_version", kMost32);
     if (version != kProgramVersion)
       throw CheckpointError(fmt::format(
@@ -66,7 +65,7 @@ class ProgramReader {
           version, kProgramVersion));
     graph::SavedProgram p;
     p.device = device(text_of(object, "device", kLongestWord));
-    const json& random = list(object, "random", 2);
+    const Items& random = list(object, "random", 2);
     p.random = {natural(random[0], ~uint64_t{0}), natural(random[1], ~uint64_t{0})};
     p.num_draws = static_cast<uint32_t>(natural(object, "draws", kMost32));
     for (auto& item : list(object, "values")) p.values.push_back(value(item));
@@ -93,54 +92,69 @@ class ProgramReader {
                               : fmt::format("its program is damaged: operator {}: {}", at_, why));
   }
 
+  JsonValue parsed(std::string_view text) const {
+    constexpr size_t depth = 8;  // a dimension of a tensor of an output of a node is the deepest
+    try {
+      JsonValue value = parse_json(text, depth);
+      if (value.kind() == JsonValue::object) return value;
+    } catch (const ValueError&) {
+    }
+    fail("it is no JSON object");
+  }
+
   // ---- pieces of JSON
 
-  const json& member(const json& object, const char* name) const {
-    if (!object.is_object()) fail(fmt::format("what should have \"{}\" is no object", name));
-    const auto found = object.find(name);
-    if (found == object.end()) fail(fmt::format("it has no \"{}\"", name));
+  // Null where there is no such member.
+  const JsonValue* find(const JsonValue& object, const char* name) const {
+    if (object.kind() != JsonValue::object)
+      fail(fmt::format("what should have \"{}\" is no object", name));
+    return object.find(name);
+  }
+  const JsonValue& member(const JsonValue& object, const char* name) const {
+    const JsonValue* found = find(object, name);
+    if (!found) fail(fmt::format("it has no \"{}\"", name));
     return *found;
   }
-  const json& list(const json& object, const char* name, int64_t size = -1) const {
-    const json& items = member(object, name);
-    if (!items.is_array() || (size >= 0 && items.size() != static_cast<size_t>(size)))
+  const Items& list(const JsonValue& object, const char* name, int64_t size = -1) const {
+    const JsonValue& value = member(object, name);
+    if (value.kind() != JsonValue::array ||
+        (size >= 0 && value.items().size() != static_cast<size_t>(size)))
       fail(fmt::format("\"{}\" is no list of the right length", name));
-    return items;
+    return value.items();
   }
-  const json& list(const json& items, size_t size) const {
-    if (!items.is_array() || items.size() != size)
+  const Items& list(const JsonValue& value, size_t size) const {
+    if (value.kind() != JsonValue::array || value.items().size() != size)
       fail(fmt::format("something is no list of {}", size));
-    return items;
+    return value.items();
   }
-  uint64_t natural(const json& item, uint64_t most) const {
-    if (!item.is_number_unsigned() || item.get<uint64_t>() > most)
+  uint64_t natural(const JsonValue& item, uint64_t most) const {
+    const bool is_whole = item.kind() == JsonValue::natural ||
+                          (item.kind() == JsonValue::integer && item.whole() >= 0);
+    if (!is_whole || item.bits() > most)
       fail(fmt::format("a number is not a whole one from 0 to {}", most));
-    return item.get<uint64_t>();
+    return item.bits();
   }
-  uint64_t natural(const json& object, const char* name, uint64_t most) const {
+  uint64_t natural(const JsonValue& object, const char* name, uint64_t most) const {
     return natural(member(object, name), most);
   }
-  int64_t whole(const json& item) const {
-    if (!item.is_number_integer() ||
-        (item.is_number_unsigned() &&
-         item.get<uint64_t>() > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())))
-      fail("a number is no whole one of 64 bits");
-    return item.get<int64_t>();
+  int64_t whole(const JsonValue& item) const {
+    if (item.kind() != JsonValue::integer) fail("a number is no whole one of 64 bits");
+    return item.whole();
   }
-  bool truth(const json& item) const {
-    if (!item.is_boolean()) fail("something is neither true nor false");
-    return item.get<bool>();
+  bool truth(const JsonValue& item) const {
+    if (item.kind() != JsonValue::boolean) fail("something is neither true nor false");
+    return item.truth();
   }
-  std::string text_of(const json& item, size_t longest) const {
-    if (!item.is_string() || item.get_ref<const std::string&>().size() > longest ||
-        item.get_ref<const std::string&>().find('\0') != std::string::npos)
+  std::string text_of(const JsonValue& item, size_t longest) const {
+    if (item.kind() != JsonValue::string || item.text().size() > longest ||
+        item.text().find('\0') != std::string::npos)
       fail(fmt::format("something is no text of up to {} bytes", longest));
-    return item.get<std::string>();
+    return item.text();
   }
-  std::string text_of(const json& object, const char* name, size_t longest) const {
+  std::string text_of(const JsonValue& object, const char* name, size_t longest) const {
     return text_of(member(object, name), longest);
   }
-  Scalar scalar(const json& item) const { return Scalar::integer(whole(item)); }
+  Scalar scalar(const JsonValue& item) const { return Scalar::integer(whole(item)); }
 
   Device device(const std::string& text) const {
     try {
@@ -149,11 +163,11 @@ class ProgramReader {
       fail(error.what());
     }
   }
-  Shape shape(const json& item) const {
-    if (!item.is_array() || item.size() > Shape::max_rank)
+  Shape shape(const JsonValue& item) const {
+    if (item.kind() != JsonValue::array || item.items().size() > Shape::max_rank)
       fail("a shape or strides are no list of up to 8 numbers");
     Shape dims;
-    for (auto& dim : item) dims.push_back(whole(dim));
+    for (auto& dim : item.items()) dims.push_back(whole(dim));
     return dims;
   }
 
@@ -162,107 +176,110 @@ class ProgramReader {
     Shape shape;
     Strides strides;
   };
-  Described tensor(const json& item) const {
-    list(item, 3);
+  Described tensor(const JsonValue& item) const {
+    const Items& parts = list(item, 3);
     Described t;
     try {
-      t.dtype = parse_dtype(text_of(item[0], kLongestWord));
-      t.shape = shape(item[1]);
-      t.strides = shape(item[2]);
+      t.dtype = parse_dtype(text_of(parts[0], kLongestWord));
+      t.shape = shape(parts[1]);
+      t.strides = shape(parts[2]);
       graph::extent_in_memory(t.dtype, t.shape, t.strides);
     } catch (const ValueError& error) {
       fail(error.what());
     }
     return t;
   }
-  TensorDesc descriptor(const json& item) const {
+  TensorDesc descriptor(const JsonValue& item) const {
     const Described t = tensor(item);
     return describe(t.dtype, t.shape, t.strides);
   }
 
   // ---- parts of a program
 
-  graph::SavedValue value(const json& item) const {
-    list(item, 3);
-    const std::string kind = text_of(item[0], kLongestWord);
+  graph::SavedValue value(const JsonValue& item) const {
+    const Items& parts = list(item, 3);
+    const std::string kind = text_of(parts[0], kLongestWord);
     graph::SavedValue v;
     v.kind = kind == "inside"  ? SavedKind::inside
              : kind == "input" ? SavedKind::input
                                : SavedKind::tensor;
     if (v.kind == SavedKind::tensor && kind != "tensor")
       fail(fmt::format("a value is of the unknown kind \"{}\"", excerpt(kind)));
-    v.index = static_cast<uint32_t>(natural(item[1], kMost32));
-    v.bytes = natural(item[2], kMostBytes);
+    v.index = static_cast<uint32_t>(natural(parts[1], kMost32));
+    v.bytes = natural(parts[2], kMostBytes);
     return v;
   }
-  graph::SavedInput input(const json& item) const {
+  graph::SavedInput input(const JsonValue& item) const {
     const Described t = tensor(member(item, "tensor"));
     return {text_of(item, "name", kLongestName), t.dtype, t.shape, t.strides,
             truth(member(item, "changed"))};
   }
-  graph::SavedNumber number(const json& item) const {
+  graph::SavedNumber number(const JsonValue& item) const {
     return {text_of(item, "name", kLongestName), truth(member(item, "counts")),
             scalar(member(item, "value"))};
   }
-  graph::SavedResult result(const json& item) const {
+  graph::SavedResult result(const JsonValue& item) const {
     graph::SavedResult r;
     r.name = text_of(item, "name", kLongestName);
-    if (item.contains("input")) {
-      r.input = static_cast<int32_t>(natural(item, "input", kMost32));
+    if (const JsonValue* place = find(item, "input")) {
+      r.input = static_cast<int32_t>(natural(*place, kMost32));
       return r;
     }
     const Described t = tensor(member(item, "tensor"));
     r.dtype = t.dtype, r.shape = t.shape, r.strides = t.strides;
-    const json& at = list(item, "at", 2);
+    const Items& at = list(item, "at", 2);
     r.value = static_cast<uint32_t>(natural(at[0], kMost32));
     r.offset = static_cast<int64_t>(natural(at[1], kMostBytes));
     return r;
   }
 
-  void add_attr(Attrs& attrs, const json& item) const {
-    list(item, 3);
-    const std::string name = text_of(item[0], kLongestWord), kind = text_of(item[1], kLongestWord);
+  void add_attr(Attrs& attrs, const JsonValue& item) const {
+    const Items& parts = list(item, 3);
+    const JsonValue& value = parts[2];
+    const std::string name = text_of(parts[0], kLongestWord),
+                      kind = text_of(parts[1], kLongestWord);
     if (attrs.has(name)) fail(fmt::format("the attribute \"{}\" is there twice", excerpt(name)));
     if (attrs.all().size() == 8) fail("it has more than 8 attributes");
     if (kind == "int")
-      attrs.set(lasting(name), whole(item[2]));
+      attrs.set(lasting(name), whole(value));
     else if (kind == "bool")
-      attrs.set(lasting(name), truth(item[2]));
+      attrs.set(lasting(name), truth(value));
     else if (kind == "float")
-      attrs.set(lasting(name), scalar(item[2]).value.f);
+      attrs.set(lasting(name), scalar(value).value.f);
     else if (kind == "text")
-      attrs.set(lasting(name), lasting(text_of(item[2], kLongestWord)));
+      attrs.set(lasting(name), lasting(text_of(value, kLongestWord)));
     else if (kind == "hint")
-      attrs.set_hint(lasting(name), lasting(text_of(item[2], kLongestWord)));
+      attrs.set_hint(lasting(name), lasting(text_of(value, kLongestWord)));
     else if (kind == "list")
-      attrs.set(lasting(name), shape(item[2]));
+      attrs.set(lasting(name), shape(value));
     else
       fail(fmt::format("an attribute is of the unknown kind \"{}\"", excerpt(kind)));
   }
 
-  graph::SavedOutput output(const json& item) const {
-    if (item.is_null()) return {OutputKind::absent, 0, DType::f32, {}, {}};
-    list(item, 2);
-    const Described t = tensor(item[1]);
-    const int64_t changed = whole(item[0]);
+  graph::SavedOutput output(const JsonValue& item) const {
+    if (item.kind() == JsonValue::null) return {OutputKind::absent, 0, DType::f32, {}, {}};
+    const Items& parts = list(item, 2);
+    const Described t = tensor(parts[1]);
+    const int64_t changed = whole(parts[0]);
     if (changed < -1 || changed > static_cast<int64_t>(kMost32))
       fail("an output changes an input that there is not");
     return {changed < 0 ? OutputKind::made : OutputKind::in_place,
             changed < 0 ? 0 : static_cast<uint32_t>(changed), t.dtype, t.shape, t.strides};
   }
 
-  graph::Access access(const json& item) const {
-    if (item.is_null()) return {};
-    list(item, 2);
-    return {static_cast<uint32_t>(natural(item[0], kMost32)), natural(item[1], kMostBytes)};
+  graph::Access access(const JsonValue& item) const {
+    if (item.kind() == JsonValue::null) return {};
+    const Items& parts = list(item, 2);
+    return {static_cast<uint32_t>(natural(parts[0], kMost32)), natural(parts[1], kMostBytes)};
   }
 
-  graph::SavedNode node(const json& item) const {
+  graph::SavedNode node(const JsonValue& item) const {
     graph::SavedNode n;
     CallDesc& call = n.call;
     const std::string name = text_of(item, "op", kLongestName);
     for (auto& t : list(item, "inputs"))
-      call.inputs.push_back(t.is_null() ? std::nullopt : std::optional(descriptor(t)));
+      call.inputs.push_back(t.kind() == JsonValue::null ? std::nullopt
+                                                        : std::optional(descriptor(t)));
     call.op = op_named(name, call);
     if (!call.op)
       throw CheckpointError(
@@ -286,29 +303,30 @@ class ProgramReader {
   }
 
   // What most nodes do not have.
-  void add_rare(const json& item, graph::SavedNode& n) const {
+  void add_rare(const JsonValue& item, graph::SavedNode& n) const {
     CallDesc& call = n.call;
-    if (item.contains("numbers"))
+    if (find(item, "numbers"))
       for (auto& l : list(item, "numbers")) {
-        list(l, 2);
-        n.living.push_back({static_cast<uint32_t>(natural(l[0], kMost32)),
-                            static_cast<uint32_t>(natural(l[1], kMost32))});
+        const Items& parts = list(l, 2);
+        n.living.push_back({static_cast<uint32_t>(natural(parts[0], kMost32)),
+                            static_cast<uint32_t>(natural(parts[1], kMost32))});
       }
-    if (item.contains("shape")) {
-      call.shape = shape(item["shape"]);
+    if (const JsonValue* dims = find(item, "shape")) {
+      call.shape = shape(*dims);
       if (!is_addressable(*call.shape)) fail("a shape is one that no tensor has");
     }
-    if (item.contains("into")) {
-      const json& into = list(item, "into", 2);
+    if (find(item, "into")) {
+      const Items& into = list(item, "into", 2);
       const int64_t changed = whole(into[0]);
       if (changed < -1 || changed >= static_cast<int64_t>(call.inputs.size()))
         fail("an output changes an input that there is not");
       call.out_input = static_cast<int32_t>(changed);
       call.out = descriptor(into[1]);
     }
-    if (item.contains("draw")) n.draw = static_cast<int32_t>(natural(item, "draw", kMost32));
-    if (item.contains("holds_values")) n.outputs_hold_values = truth(item["holds_values"]);
-    if (item.contains("module")) n.path = text_of(item, "module", kLongestName);
+    if (const JsonValue* draw = find(item, "draw"))
+      n.draw = static_cast<int32_t>(natural(*draw, kMost32));
+    if (const JsonValue* holds = find(item, "holds_values")) n.outputs_hold_values = truth(*holds);
+    if (const JsonValue* path = find(item, "module")) n.path = text_of(*path, kLongestName);
   }
 
   static constexpr size_t kNowhere = ~size_t{0};

@@ -1,5 +1,6 @@
-#include <nlohmann/json.hpp>
+#include <fmt/core.h>
 
+#include <tenon/core/base/json_writer.h>
 #include <tenon/core/error.h>
 #include <tenon/serialization/program/program_text.h>
 
@@ -8,131 +9,177 @@ namespace tenon {
 namespace {
 
 using graph::SavedKind;
-using nlohmann::json;
-
-json listed(const Shape& shape) { return std::vector<int64_t>(shape.begin(), shape.end()); }
-
-json tensor_json(DType dtype, const Shape& shape, const Strides& strides) {
-  return json::array({name_of(dtype), listed(shape), listed(strides)});
-}
-json tensor_json(const std::optional<TensorDesc>& t) {
-  return t ? tensor_json(t->dtype, t->shape, t->strides) : json();
-}
 
 // Numbers of floating point are written as their bits, because JSON has no infinities and NaNs.
-json bits_of(double value) {
-  Scalar bits(value);
-  return bits.value.i;
-}
-
-json attr_json(const Attr& a) {
-  json value;
-  const char* kind = nullptr;
-  switch (a.kind) {
-    case TN_ATTR_INT:
-      kind = "int", value = a.i;
-      break;
-    case TN_ATTR_BOOL:
-      kind = "bool", value = a.i != 0;
-      break;
-    case TN_ATTR_FLOAT:
-      kind = "float", value = bits_of(a.f);
-      break;
-    case TN_ATTR_STRING:
-      kind = a.hint ? "hint" : "text", value = a.s;
-      break;
-    case TN_ATTR_INTS:
-      kind = "list", value = listed(a.list());
-      break;
+class ProgramWriter {
+ public:
+  std::string write(const graph::SavedProgram& p) {
+    json_.object([&] {
+      json_.key("program_version").natural(kProgramVersion);
+      json_.key("device").text(p.device.str());
+      json_.key("random").array([&] { json_.natural(p.random.seed).natural(p.random.offset); });
+      json_.key("draws").natural(p.num_draws);
+      each("values", p.values, &ProgramWriter::value);
+      each("inputs", p.inputs, &ProgramWriter::input);
+      json_.key("tensors").array_of(p.tensors, [&](auto& t) { json_.text(t.name); });
+      each("numbers", p.numbers, &ProgramWriter::number);
+      each("results", p.results, &ProgramWriter::result);
+      each("nodes", p.nodes, &ProgramWriter::node);
+    });
+    return json_.take();
   }
-  if (!kind)
-    throw CheckpointError("an attribute of an operator is of a kind that no file can hold");
-  return json::array({a.name, kind, std::move(value)});
-}
 
-json access_json(const graph::Access& access) {
-  return access.value == graph::kAbsent ? json() : json::array({access.value, access.offset});
-}
+ private:
+  template <class Items, class Item>
+  void each(const char* name, const Items& items, void (ProgramWriter::*write_item)(const Item&)) {
+    json_.key(name).array_of(items, [&](auto& item) { (this->*write_item)(item); });
+  }
 
-json node_json(const graph::SavedNode& node) {
-  const CallDesc& call = node.call;
-  json attrs = json::array(), inputs = json::array(), outputs = json::array();
-  json accesses = json::array(), scalars = json::array(), living = json::array();
-  for (auto& a : call.attrs.all()) attrs.push_back(attr_json(a));
-  for (auto& t : call.inputs) inputs.push_back(tensor_json(t));
-  for (auto& o : node.outputs)
-    outputs.push_back(o.kind == OutputKind::absent ? json()
-                      : o.kind == OutputKind::in_place
-                          ? json::array({o.input, tensor_json(o.dtype, o.shape, o.strides)})
-                          : json::array({-1, tensor_json(o.dtype, o.shape, o.strides)}));
-  for (auto& access : node.accesses) accesses.push_back(access_json(access));
-  for (auto& scalar : node.scalars) scalars.push_back(scalar.value.i);
-  for (auto& l : node.living) living.push_back(json::array({l.scalar, l.number}));
-  json object = {{"op", call.op->name},
-                 {"attributes", std::move(attrs)},
-                 {"inputs", std::move(inputs)},
-                 {"outputs", std::move(outputs)},
-                 {"at", std::move(accesses)},
-                 {"scalars", std::move(scalars)},
-                 {"wanted", call.wanted},
-                 {"format", static_cast<int>(call.format)},
-                 {"flat", call.flat}};
-  if (!living.empty()) object["numbers"] = std::move(living);
-  if (call.shape) object["shape"] = listed(*call.shape);
-  if (call.out) object["into"] = json::array({call.out_input, tensor_json(call.out)});
-  if (node.draw >= 0) object["draw"] = node.draw;
-  if (node.outputs_hold_values) object["holds_values"] = true;
-  if (!node.path.empty()) object["module"] = node.path;
-  return object;
-}
+  // ---- pieces
 
-json value_json(const graph::SavedValue& value) {
-  const char* const kind = value.kind == SavedKind::inside  ? "inside"
-                           : value.kind == SavedKind::input ? "input"
-                                                            : "tensor";
-  return json::array({kind, value.index, value.bytes});
-}
+  void shape(const Shape& dims) {
+    json_.array_of(dims, [&](int64_t dim) { json_.number(dim); });
+  }
+  void tensor(DType dtype, const Shape& dims, const Strides& strides) {
+    json_.array([&] {
+      json_.text(name_of(dtype));
+      shape(dims);
+      shape(strides);
+    });
+  }
+  void tensor(const std::optional<TensorDesc>& t) {
+    if (t)
+      tensor(t->dtype, t->shape, t->strides);
+    else
+      json_.null();
+  }
+  void pair(uint64_t first, uint64_t second) {
+    json_.array([&] { json_.natural(first).natural(second); });
+  }
 
-template <class T, class F>
-json list_of(const std::vector<T>& items, F&& each) {
-  json list = json::array();
-  for (auto& item : items) list.push_back(each(item));
-  return list;
-}
+  void attribute(const Attr& a) {
+    json_.array([&] {
+      json_.text(a.name);
+      switch (a.kind) {
+        case TN_ATTR_INT:
+          json_.text("int").number(a.i);
+          return;
+        case TN_ATTR_BOOL:
+          json_.text("bool").boolean(a.i != 0);
+          return;
+        case TN_ATTR_FLOAT:
+          json_.text("float").number(Scalar(a.f).value.i);
+          return;
+        case TN_ATTR_STRING:
+          json_.text(a.hint ? "hint" : "text").text(a.s);
+          return;
+        case TN_ATTR_INTS:
+          json_.text("list");
+          shape(a.list());
+          return;
+      }
+      throw CheckpointError("an attribute of an operator is of a kind that no file can hold");
+    });
+  }
+  void output(const graph::SavedOutput& o) {
+    if (o.kind == OutputKind::absent) {
+      json_.null();
+      return;
+    }
+    json_.array([&] {
+      json_.number(o.kind == OutputKind::in_place ? static_cast<int64_t>(o.input) : -1);
+      tensor(o.dtype, o.shape, o.strides);
+    });
+  }
+  void access(const graph::Access& at) {
+    if (at.value == graph::kAbsent)
+      json_.null();
+    else
+      pair(at.value, at.offset);
+  }
+
+  // ---- parts of a program
+
+  void value(const graph::SavedValue& v) {
+    json_.array([&] {
+      json_.text(v.kind == SavedKind::inside  ? "inside"
+                 : v.kind == SavedKind::input ? "input"
+                                              : "tensor");
+      json_.natural(v.index).natural(v.bytes);
+    });
+  }
+  void input(const graph::SavedInput& in) {
+    json_.object([&] {
+      json_.key("name").text(in.name);
+      json_.key("tensor");
+      tensor(in.dtype, in.shape, in.strides);
+      json_.key("changed").boolean(in.changed);
+    });
+  }
+  void number(const graph::SavedNumber& n) {
+    json_.object([&] {
+      json_.key("name").text(n.name);
+      json_.key("counts").boolean(n.counts);
+      json_.key("value").number(n.value.value.i);
+    });
+  }
+  void result(const graph::SavedResult& r) {
+    json_.object([&] {
+      json_.key("name").text(r.name);
+      if (r.input >= 0) {
+        json_.key("input").number(r.input);
+        return;
+      }
+      json_.key("at").array([&] { json_.natural(r.value).number(r.offset); });
+      json_.key("tensor");
+      tensor(r.dtype, r.shape, r.strides);
+    });
+  }
+
+  void node(const graph::SavedNode& n) {
+    const CallDesc& call = n.call;
+    json_.object([&] {
+      json_.key("op").text(call.op->name);
+      each("attributes", call.attrs.all(), &ProgramWriter::attribute);
+      json_.key("inputs").array_of(call.inputs, [&](auto& t) { tensor(t); });
+      each("outputs", n.outputs, &ProgramWriter::output);
+      each("at", n.accesses, &ProgramWriter::access);
+      json_.key("scalars").array_of(n.scalars, [&](auto& s) { json_.number(s.value.i); });
+      json_.key("wanted").natural(call.wanted);
+      json_.key("format").number(static_cast<int>(call.format));
+      json_.key("flat").boolean(call.flat);
+      rare(n);
+    });
+  }
+  // What most nodes do not have.
+  void rare(const graph::SavedNode& n) {
+    const CallDesc& call = n.call;
+    if (!n.living.empty())
+      json_.key("numbers").array_of(n.living, [&](auto& l) { pair(l.scalar, l.number); });
+    if (call.shape) {
+      json_.key("shape");
+      shape(*call.shape);
+    }
+    if (call.out)
+      json_.key("into").array([&] {
+        json_.number(call.out_input);
+        tensor(call.out);
+      });
+    if (n.draw >= 0) json_.key("draw").number(n.draw);
+    if (n.outputs_hold_values) json_.key("holds_values").boolean(true);
+    if (!n.path.empty()) json_.key("module").text(n.path);
+  }
+
+  JsonWriter json_;
+};
 
 }  // namespace
 
-std::string program_to_json(const graph::SavedProgram& p) {
-  const json object = {
-      {"program_version", kProgramVersion},
-      {"device", p.device.str()},
-      {"random", json::array({p.random.seed, p.random.offset})},
-      {"draws", p.num_draws},
-      {"values", list_of(p.values, value_json)},
-      {"inputs", list_of(p.inputs,
-                         [](const graph::SavedInput& in) {
-                           return json{{"name", in.name},
-                                       {"tensor", tensor_json(in.dtype, in.shape, in.strides)},
-                                       {"changed", in.changed}};
-                         })},
-      {"tensors", list_of(p.tensors, [](const graph::SavedTensor& t) { return json(t.name); })},
-      {"numbers",
-       list_of(p.numbers,
-               [](const graph::SavedNumber& n) {
-                 return json{{"name", n.name}, {"counts", n.counts}, {"value", n.value.value.i}};
-               })},
-      {"results", list_of(p.results,
-                          [](const graph::SavedResult& r) {
-                            if (r.input >= 0) return json{{"name", r.name}, {"input", r.input}};
-                            return json{{"name", r.name},
-                                        {"at", json::array({r.value, r.offset})},
-                                        {"tensor", tensor_json(r.dtype, r.shape, r.strides)}};
-                          })},
-      {"nodes", list_of(p.nodes, node_json)}};
+std::string program_to_json(const graph::SavedProgram& program) {
   try {
-    return object.dump();
-  } catch (const json::exception&) {
-    throw CheckpointError("a name is not UTF-8");
+    return ProgramWriter().write(program);
+  } catch (const ValueError& fault) {
+    throw CheckpointError(fmt::format("a name in it: {}", fault.what()));
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include <fmt/core.h>
 
+#include <tenon/core/base/input_file.h>
 #include <tenon/core/base/printable.h>
 #include <tenon/core/base/recording.h>
 #include <tenon/core/error.h>
@@ -37,12 +38,15 @@ const graph::KindOfCall& kind_to_save(const std::list<graph::KindOfCall>& kinds,
 void CompiledCalls::save(const std::filesystem::path& path,
                          const SaveProgramOptions& options) const {
   State& state = this->state();
-  try {
+  const auto write = [&] {
     const auto lock = state.lock_outside("save");
     const graph::KindOfCall& kind = kind_to_save(state.kinds, state.note);
     write_program(path,
                   graph::describe_program(*kind.programs.front().program, kind.signature.tensors,
                                           {options.inputs, options.outputs, options.tensors}));
+  };
+  try {
+    naming_lack_of_memory<CheckpointError>("cannot save the compiled function as", path, write);
   } catch (const ValueError& error) {
     throw ValueError(fmt::format("cannot save the compiled function as '{}': {}",
                                  printable(path.native()), error.what()));

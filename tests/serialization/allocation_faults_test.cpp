@@ -4,11 +4,9 @@
 // all from one on; or the host has so many bytes and no more.
 #include <algorithm>
 #include <cstdlib>
-#include <cstring>
 #include <functional>
 
 #include <boost/test/unit_test.hpp>
-#include <hdf5.h>
 #include <sys/resource.h>
 
 #include <tenon/tenon.h>
@@ -17,111 +15,12 @@
 #include "files.h"
 #include "fuzz.h"
 #include "process/child.h"
-#include "serialization/scarce_memory.h"
+#include "serialization/scarcity_walk.h"
 #include "serialization/weights.h"
-#include "support/drain.h"
 
 using namespace tenon;
-using test::Deadline;
-using test::drain;
-using test::each_point;
 
 namespace {
-
-size_t open_files() {
-  return static_cast<size_t>(std::distance(std::filesystem::directory_iterator("/proc/self/fd"),
-                                           std::filesystem::directory_iterator()));
-}
-
-// How an operation ended: the error's text, empty where there was none.
-struct Ending {
-  bool is_tenons = false;
-  std::string text;
-};
-
-Ending run(const std::function<void()>& operation, const Scarcity& now) {
-  char text[4000] = "";
-  Ending ending;
-  auto note = [&](const std::exception& error) {
-    std::strncpy(text, error.what(), sizeof text - 1);
-  };
-  scarcity = now;
-  counted = taken = most_taken = 0;
-  __atomic_store_n(&armed, true, __ATOMIC_SEQ_CST);
-  try {
-    operation();
-  } catch (const Error& error) {
-    ending.is_tenons = true;
-    note(error);
-  } catch (const std::bad_alloc& error) {
-    note(error);
-  }
-  __atomic_store_n(&armed, false, __ATOMIC_SEQ_CST);
-  drain();
-  ending.text = text;
-  return ending;
-}
-
-// An operation on a file or in a folder, and what has to hold after it: `check` is told whether
-// there was an error, and whether it came where not one byte was left, and tries the same again.
-struct Subject {
-  const char* name;
-  std::string path;
-  std::function<void()> operation;
-  std::function<void(bool failed, bool starved)> check;
-};
-
-// Runs it with too little of something, and checks; `named`: the error has to name the file.
-void endure(const Subject& subject, const Scarcity& now, int64_t n, bool named, int64_t& errors) {
-  const auto files = open_files();
-  const Ending ending = run(subject.operation, now);
-  const bool failed = !ending.text.empty();
-  errors += failed;
-  BOOST_TEST_CONTEXT(subject.name << ", " << n << ": " << ending.text) {
-    if (failed && named)
-      BOOST_TEST((ending.is_tenons && (has(ending.text, "'" + subject.path + "'") ||
-                                       has(ending.text, "'" + subject.path + "/"))));
-    BOOST_TEST(open_files() == files);
-    BOOST_TEST(H5Fget_obj_count(static_cast<hid_t>(H5F_OBJ_ALL), H5F_OBJ_ALL) == 0);
-    BOOST_CHECK_NO_THROW(
-        subject.check(failed, failed && now.last == kUnlimited && now.first != kUnlimited));
-  }
-}
-
-// Each allocation fails in turn: alone, and with all after it; then there is none left for the text
-// of an error.
-void fail_at_each_allocation(const Subject& subject) {
-  for (bool alone : {true, false}) {
-    const Deadline deadline;
-    run(subject.operation, {});
-    const int64_t expected = counted;
-    subject.check(false, false);
-    int64_t errors = 0;
-    const int64_t points = each_point(expected, 40, deadline, [&](int64_t n) {
-      endure(subject, {.first = n, .last = alone ? n : kUnlimited}, n, alone, errors);
-      return counted >= n;
-    });
-    BOOST_TEST_MESSAGE(subject.name << ": " << points << " of about " << expected
-                                    << " allocations, " << errors << " errors");
-    if (!deadline.over()) BOOST_TEST(errors > points / 2);
-  }
-}
-
-// The host has no bytes, some, and more, until it has enough.
-void fail_at_each_size(const Subject& subject) {
-  const Deadline deadline;
-  run(subject.operation, {});
-  const int64_t enough = most_taken;
-  subject.check(false, false);
-  int64_t errors = 0;
-  const int64_t most = test::fuzz_long() ? 2000 : 40;
-  for (int64_t n = 0; n <= most && !deadline.over(); ++n) {
-    const int64_t bytes = enough * n / most * 5 / 4;
-    endure(subject, {.bytes = bytes}, n, bytes > 4096, errors);  // the text takes some
-  }
-  BOOST_TEST_MESSAGE(subject.name << ": up to " << enough << " bytes, " << errors << " errors");
-  if (!deadline.over()) BOOST_TEST((errors > 0 && errors < most));
-}
 
 // With tensors of two names each.
 struct Part : nn::Module<Part> {
@@ -296,6 +195,62 @@ struct LoadForeign {
   LoadForeign() { fill(model.body.fc1, 2); }
 };
 
+// Loads a model of two files and the index that names them.
+struct LoadIndexed {
+  TempFolder folder;
+  std::filesystem::path path = folder / "model.safetensors.index.json";
+  nn::Linear model{3, 2};
+  Subject subject{"load of an index", path, [this] { load(path, model); },
+                  [this](bool failed, bool starved) {
+                    if (!starved) BOOST_TEST(all_are(model, failed ? 2 : 1));
+                    load(path, model);
+                    BOOST_TEST(all_are(model, 1));
+                    fill(model, 2);
+                  }};
+  LoadIndexed() {
+    save_safetensors(folder / "1.safetensors", nn::StateDict{{"weight", ones({2, 3})}});
+    save_safetensors(folder / "2.safetensors", nn::StateDict{{"bias", ones({2})}});
+    write_bytes(path, R"({"weight_map": {"bias": "2.safetensors", "weight": "1.safetensors"}})");
+    fill(model, 2);
+  }
+};
+
+// A compiled step of training, and the file of its program.
+struct SomeProgram {
+  TempFolder folder;
+  std::filesystem::path path = folder / "step.tenon";
+  nn::Linear model{7, 5};
+  optim::Adam optimizer{model.parameters(), {.lr = 0.5}};
+  SaveProgramOptions options{.inputs = {"input"}};
+  Compiled<std::function<Tensor(const Tensor&)>> step{[this](const Tensor& x) { return train(x); },
+                                                      {}};
+
+  Tensor train(const Tensor& x) {
+    optimizer.zero_grad();
+    const Tensor loss = relu(model(x)).sum();
+    loss.backward();
+    optimizer.step();
+    return loss;
+  }
+  bool runs() { return Program::load(path).run({{"input", ones({2, 7})}}).size() == 1; }
+  SomeProgram() {
+    for (int i = 0; i < 4; ++i) step(full({2, 7}, i));
+    step.save(path, options);
+  }
+};
+
+struct LoadProgram : SomeProgram {
+  Subject subject{"load of a program", path, [this] { Program::load(path); },
+                  [this](bool, bool) { BOOST_TEST(runs()); }};
+};
+struct SaveProgram : SomeProgram {
+  Subject subject{"save of a program", path, [this] { step.save(path, options); },
+                  [this](bool, bool) {
+                    BOOST_TEST(folder.count() == 1u);
+                    BOOST_TEST(runs());
+                  }};
+};
+
 // Reads a packed file.
 struct Read {
   TempFolder folder;
@@ -333,6 +288,18 @@ BOOST_FIXTURE_TEST_CASE(a_save_of_a_run_survives_each_failed_allocation, SaveRun
   fail_at_each_allocation(subject);
 }
 BOOST_FIXTURE_TEST_CASE(a_manager_survives_each_failed_allocation, Manage) {
+  fail_at_each_allocation(subject);
+}
+BOOST_FIXTURE_TEST_CASE(a_load_of_an_index_survives_each_failed_allocation, LoadIndexed) {
+  fail_at_each_allocation(subject);
+}
+BOOST_FIXTURE_TEST_CASE(a_load_of_a_program_survives_each_failed_allocation, LoadProgram) {
+  fail_at_each_allocation(subject);
+}
+BOOST_FIXTURE_TEST_CASE(a_load_of_a_program_survives_too_little_memory, LoadProgram) {
+  fail_at_each_size(subject);
+}
+BOOST_FIXTURE_TEST_CASE(a_save_of_a_program_survives_each_failed_allocation, SaveProgram) {
   fail_at_each_allocation(subject);
 }
 BOOST_FIXTURE_TEST_CASE(reading_survives_each_failed_allocation, Read) {

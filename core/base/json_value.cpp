@@ -1,12 +1,10 @@
-#include <limits>
-
 #include <nlohmann/json.hpp>
 
+#include <tenon/core/base/json_value.h>
 #include <tenon/core/base/printable.h>
-#include <tenon/plugins/host/json_value.h>
-#include <tenon/plugins/host/manifest.h>
+#include <tenon/core/error.h>
 
-namespace tenon::plugins {
+namespace tenon {
 
 namespace {
 
@@ -24,22 +22,20 @@ std::string shown(const char* message) {
 }
 
 // Receives the values as they are read.
-class Reader final : public nlohmann::json_sax<json> {
+class JsonEvents final : public nlohmann::json_sax<json> {
  public:
-  explicit Reader(size_t depth) : depth_(depth) {}
+  explicit JsonEvents(size_t depth) : depth_(depth) {}
   JsonValue root;
 
-  bool null() override { return add({}); }
-  bool boolean(bool) override { return add({JsonValue::boolean}); }
-  bool number_integer(int64_t n) override { return add({JsonValue::integer, n}); }
-  bool number_unsigned(uint64_t n) override {
-    if (n > static_cast<uint64_t>(std::numeric_limits<int64_t>::max()))
-      return add({JsonValue::number});
-    return add({JsonValue::integer, static_cast<int64_t>(n)});
+  bool null() override { return add(JsonValue()); }
+  bool boolean(bool truth) override { return add(JsonValue(truth)); }
+  bool number_integer(int64_t n) override { return add(JsonValue(n)); }
+  bool number_unsigned(uint64_t n) override { return add(JsonValue(n)); }
+  bool number_float(double, const std::string&) override {
+    return add(JsonValue(JsonValue::number));
   }
-  bool number_float(double, const std::string&) override { return add({JsonValue::number}); }
-  bool string(std::string& text) override { return add({JsonValue::string, 0, std::move(text)}); }
-  bool binary(json::binary_t&) override { return add({}); }
+  bool string(std::string& text) override { return add(JsonValue(std::move(text))); }
+  bool binary(json::binary_t&) override { return add(JsonValue()); }
   bool start_object(size_t) override { return open(JsonValue::object); }
   bool start_array(size_t) override { return open(JsonValue::array); }
   bool end_object() override { return close(); }
@@ -49,7 +45,7 @@ class Reader final : public nlohmann::json_sax<json> {
     return true;
   }
   bool parse_error(size_t, const std::string&, const json::exception& e) override {
-    throw Refused("manifest: not JSON: " + shown(e.what()));
+    throw ValueError("not JSON: " + shown(e.what()));
   }
 
  private:
@@ -57,19 +53,19 @@ class Reader final : public nlohmann::json_sax<json> {
     if (left_out_ > 0 || open_.size() == depth_) return true;
     if (open_.empty())
       root = std::move(value);
-    else if (open_.back()->kind == JsonValue::array)
-      open_.back()->items.push_back(std::move(value));
+    else if (open_.back()->kind() == JsonValue::array)
+      open_.back()->items().push_back(std::move(value));
     else
-      open_.back()->fields.emplace_back(std::move(key_), std::move(value));
+      open_.back()->fields().emplace_back(std::move(key_), std::move(value));
     return true;
   }
   bool open(JsonValue::Kind kind) {
     if (left_out_ > 0 || open_.size() == depth_) return ++left_out_, true;
-    add({kind});
-    auto* parent = open_.empty() ? nullptr : open_.back();
-    open_.push_back(!parent                            ? &root
-                    : parent->kind == JsonValue::array ? &parent->items.back()
-                                                       : &parent->fields.back().second);
+    add(JsonValue(kind));
+    JsonValue* const parent = open_.empty() ? nullptr : open_.back();
+    open_.push_back(!parent                              ? &root
+                    : parent->kind() == JsonValue::array ? &parent->items().back()
+                                                         : &parent->fields().back().second);
     return true;
   }
   bool close() {
@@ -90,20 +86,20 @@ class Reader final : public nlohmann::json_sax<json> {
 
 const char* JsonValue::type_name() const {
   constexpr const char* names[] = {"null",   "boolean", "number", "number",
-                                   "string", "array",   "object"};
-  return names[kind];
+                                   "number", "string",  "array",  "object"};
+  return names[kind_];
 }
 
 const JsonValue* JsonValue::find(std::string_view name) const {
-  for (auto it = fields.rbegin(); it != fields.rend(); ++it)
+  for (auto it = fields().rbegin(); it != fields().rend(); ++it)
     if (it->first == name) return &it->second;
   return nullptr;
 }
 
-JsonValue parse_json(const std::string& text, size_t depth) {
-  Reader reader(depth);
-  json::sax_parse(text, &reader);
-  return std::move(reader.root);
+JsonValue parse_json(std::string_view text, size_t depth) {
+  JsonEvents events(depth);
+  json::sax_parse(text, &events);
+  return std::move(events.root);
 }
 
-}  // namespace tenon::plugins
+}  // namespace tenon
