@@ -131,10 +131,10 @@ Bags bags_of(const Tensor& indices, const Tensor& offsets, bool include_last_off
   bags.indices = indices;
   require_numbers("offsets", offsets);
   // An index belongs to the last bag that begins at or before it. One before the first bag gets
-  // -1, which is an error of the queued work.
-  const Tensor begins = offsets.to(i64).contiguous();
-  bags.bag =
-      searchsorted(begins, arange(0, indices.size(0), 1, places), SearchOptions{.right = true}) - 1;
+  // -1, which is an error of the queued work: of one operator, not of each that reads the bags.
+  const Tensor begins = offsets.to(i64).contiguous(), all = arange(0, indices.size(0), 1, places),
+               bag = searchsorted(begins, all, SearchOptions{.right = true}) - 1;
+  bags.bag = arange(0, bags.count, 1, places).gather(0, bag);
   return bags;
 }
 

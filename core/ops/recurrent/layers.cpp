@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <utility>
 
 #include <tenon/core/base/number_text.h>
 #include <tenon/core/format.h>
@@ -24,8 +25,14 @@ class AllWeights {
   AllWeights(const RecurrentKind& kind, const std::vector<Tensor>& list,
              const RecurrentOptions& options, int64_t width)
       : kind_(kind), list_(list), directions_(options.bidirectional ? 2 : 1) {
+    const bool too_many = options.num_layers > 1 && std::cmp_less(list.size(), options.num_layers);
+    if (options.num_layers < 1 || too_many)
+      throw ValueError(fmt::format(
+          "{}: num_layers is {}; it must be at least 1, and each layer has two weights or more. "
+          "Found {} weights",
+          kind.name, options.num_layers, list.size()));
     const auto count = static_cast<size_t>(options.num_layers * directions_);
-    each_ = options.num_layers < 1 || list.size() % count ? 0 : list.size() / count;
+    each_ = list.size() % count ? 0 : list.size() / count;
     projected_ = kind.projects && (each_ == 3 || each_ == 5);
     if (!projected_ && each_ != 2 && each_ != 4)
       throw ValueError(fmt::format(
