@@ -12,8 +12,8 @@ using namespace tenon;
 
 namespace {
 
-// Times a function and what is compiled of it. What is timed does so many calls, and waits for
-// each.
+// Times a function and what is compiled of it. What is timed does so many calls and waits for each
+// result, and at last for what a step does after its loss.
 template <class Function, class... Arguments>
 void beside(benchmark::State& state, int calls, const Function& function,
             const Arguments&... arguments) {
@@ -24,6 +24,7 @@ void beside(benchmark::State& state, int calls, const Function& function,
   const auto timed = [calls](auto& body) {
     const auto began = std::chrono::steady_clock::now();
     for (int i = 0; i < calls; ++i) body().wait();
+    synchronize();
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count() / calls;
   };
   for (int i = 0; i < 4; ++i) plain().wait(), compiled().wait(), apart().wait();
