@@ -1,6 +1,5 @@
 // What each pass makes of a recorded function, alone and with the others: fewer operators, the same
 // bits.
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -8,59 +7,17 @@
 
 #include <tenon/tenon.h>
 
-#include "bits.h"
+#include "pass_runs.h"
 #include "support/expect.h"
 
 BOOST_AUTO_TEST_SUITE(passes_test)
 
 using namespace tenon;
+using test::explained;
+using test::only;
+using test::require_operators;
 using test::same_bits;
 using test::says;
-
-namespace {
-
-constexpr CompilePasses kNone{.dead_code = false,
-                              .common_subexpressions = false,
-                              .copies = false,
-                              .constants = false,
-                              .pointwise = false};
-
-CompilePasses only(bool CompilePasses::*pass) {
-  CompilePasses passes = kNone;
-  passes.*pass = true;
-  return passes;
-}
-
-// Calls a function and its compiled form on new arguments each time. Returns what explain() says.
-using Function = std::function<std::vector<Tensor>(const Tensor&)>;
-std::string explained(const Function& f, const CompilePasses& passes,
-                      const std::function<Tensor()>& argument) {
-  auto compiled = compile([&](const Tensor& x) { return f(x); }, CompileOptions{.passes = passes});
-  for (int i = 0; i < 6; ++i) {
-    const Tensor x = argument();
-    const auto expected = f(x.clone());
-    BOOST_TEST(same_bits(compiled(x), expected));
-  }
-  return compiled.explain();
-}
-
-void require_operators(
-    const Function& f, bool CompilePasses::*pass, size_t before, size_t after,
-    const std::function<Tensor()>& argument = [] {
-      return randn({60, 500});
-    }) {
-  const auto of = [](size_t operators, size_t recorded) {
-    return "a program of " + std::to_string(operators) + " operators, replayed 4 times, made of " +
-           std::to_string(recorded) + " ";
-  };
-  for (auto& [passes, operators] : {std::pair(kNone, before), std::pair(only(pass), after),
-                                    std::pair(CompilePasses(), after)}) {
-    const std::string text = explained(f, passes, argument);
-    BOOST_TEST(text.find(of(operators, before)) != text.npos, text);
-  }
-}
-
-}  // namespace
 
 BOOST_AUTO_TEST_CASE(what_nobody_needs_goes) {
   require_operators(
@@ -340,9 +297,10 @@ BOOST_AUTO_TEST_CASE(special_values_stay) {
 }
 
 BOOST_AUTO_TEST_CASE(a_network_is_the_same_with_each_pass_and_with_all) {
-  for (auto pass : {&CompilePasses::dead_code, &CompilePasses::common_subexpressions,
-                    &CompilePasses::copies, &CompilePasses::constants, &CompilePasses::pointwise}) {
-    for (const CompilePasses& passes : {only(pass), CompilePasses(), kNone}) {
+  for (auto pass :
+       {&CompilePasses::dead_code, &CompilePasses::common_subexpressions, &CompilePasses::copies,
+        &CompilePasses::constants, &CompilePasses::activations, &CompilePasses::pointwise}) {
+    for (const CompilePasses& passes : {only(pass), CompilePasses(), test::kNoPasses}) {
       manual_seed(3);
       nn::Sequential net(nn::Linear(8, 16), nn::GELU(), nn::Dropout(0.2), nn::LayerNorm(16),
                          nn::Linear(16, 3));

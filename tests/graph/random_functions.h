@@ -28,11 +28,28 @@ struct World {
   std::vector<Device> devices = {default_device()};
 };
 
+inline Tensor activated(Choices& c, const Tensor& x) {
+  switch (c.below(6)) {
+    case 0:
+      return relu(x);
+    case 1:
+      return sigmoid(x);
+    case 2:
+      return gelu(x);
+    case 3:
+      return leaky_relu(x, 0.1);
+    case 4:
+      return relu6(x);
+    default:
+      return x;
+  }
+}
+
 // Tensors of 4 x 4, so that everything fits together.
 inline Tensor one_step(Choices& c, std::vector<Tensor>& pool, World& world) {
   const auto any = [&] { return pool[c.below(pool.size())]; };
   const Tensor a = any(), b = any().to(a.device());
-  switch (c.below(24)) {
+  switch (c.below(27)) {
     case 0:
       return a + b;
     case 1:
@@ -93,6 +110,18 @@ inline Tensor one_step(Choices& c, std::vector<Tensor>& pool, World& world) {
       Tensor target = world.state[c.below(world.state.size())];
       target.copy_(a.detach().clamp(-1.0, 1.0));
       return target * 0.5;
+    }
+    case 23:
+      return activated(c, linear(a, b, b[0]));
+    case 24: {
+      const Tensor kernel = b.narrow(0, 0, 3).narrow(1, 1, 3).reshape({1, 1, 3, 3});
+      return activated(c, conv2d(a.reshape({1, 1, 4, 4}), kernel, {}, {.padding = 1}))
+          .reshape({4, 4});
+    }
+    case 25: {  // where it lies
+      Tensor y = matmul(a.detach(), b.detach());
+      c.chance(0.5) ? y.relu_() : y.clamp_(-0.5, 0.5);
+      return c.chance(0.5) ? y : y.t() + a;
     }
     default:
       return a.cumsum(0) * 0.25 + b.argmax(1).to(f32).unsqueeze(1);

@@ -1,9 +1,11 @@
 // What plugins check of a request beyond its geometry: that outputs fit their inputs, that scalars
 // are there, and that the operator is one that its kernel knows.
+#include <string>
 #include <vector>
 
 #include <boost/test/unit_test.hpp>
 
+#include <tenon/plugins/sdk/requests/activation.h>
 #include <tenon/plugins/sdk/requests/conv.h>
 #include <tenon/plugins/sdk/requests/indexing.h>
 #include <tenon/plugins/sdk/requests/linalg.h>
@@ -54,6 +56,38 @@ BOOST_AUTO_TEST_CASE(operators_of_another_family_are_refused) {
   refused(GroupNormRequest::from, "group_norm");
   refused(SoftmaxRequest::from, "softmax");
   refused(ResampleRequest::from, "resample");
+}
+
+BOOST_AUTO_TEST_CASE(activations_are_named_and_have_their_scalars) {
+  const auto linear = [] {
+    return Ask("linear").in(tensor({2, 3})).in(tensor({4, 3})).out(tensor({2, 4}));
+  };
+  BOOST_TEST(!linear().read(ActivationRequest::from));
+  BOOST_TEST(linear().text("activation", "relu").read(ActivationRequest::from).op == "relu");
+  const auto leaky = linear().text("activation", "leaky_relu").scalars(1);
+  BOOST_TEST(leaky.read(ActivationRequest::from).scalars == 1);
+  linear()
+      .text("activation", "leaky_relu")
+      .refused(ActivationRequest::from, "needs 1 scalars, found 0");
+  linear().set("activation", 1).refused(ActivationRequest::from, "of another kind");
+  linear()
+      .text("activation", "reluu")
+      .refused(ActivationRequest::from, "activation \"reluu\" is not known to this plugin",
+               TN_CODE_UNSUPPORTED);
+}
+
+// A kernel that does not compute activations does not read the attribute, and refuses it.
+BOOST_AUTO_TEST_CASE(an_activation_that_nobody_computes_stays_unread) {
+  const Ask ask = Ask("linear")
+                      .in(tensor({2, 3}))
+                      .in(tensor({4, 3}))
+                      .out(tensor({2, 4}))
+                      .text("activation", "relu");
+  const auto unread = [](const Request& request) {
+    ProductRequest::from(request);
+    return std::string(request.unread() ? request.unread() : "");
+  };
+  BOOST_TEST(ask.read(unread) == "activation");
 }
 
 BOOST_AUTO_TEST_CASE(what_is_resampled_has_the_size_of_the_places) {

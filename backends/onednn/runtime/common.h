@@ -33,8 +33,8 @@ constexpr Code code_for(dnnl_data_type_t type) {
 // or the bias of its channel (input 2), of which `inner` elements each follow one another.
 tn_plan* make_empty_sum(const Request& request, bool bias, int64_t inner, bool relu);
 
-// relu of bf16 that keeps NaN: everything with a sign that is no NaN becomes 0.
-constexpr uint16_t rectified(uint16_t y) { return y >= 0x8000 && y <= 0xff80 ? 0 : y; }
+// relu of bf16 that keeps NaN and -0: everything else with a sign becomes 0.
+constexpr uint16_t rectified(uint16_t y) { return y > 0x8000 && y <= 0xff80 ? 0 : y; }
 
 // Elements of f32 in a vector register that oneDNN uses on this CPU: 4, 8 or 16.
 int64_t vector_lanes();

@@ -4,6 +4,7 @@
 #include <tenon/core/extent.h>
 #include <tenon/core/ops/convolution/conv.h>
 #include <tenon/core/ops/convolution/window.h>
+#include <tenon/core/ops/pointwise/activations.h>
 #include <tenon/core/ops/reduction.h>
 #include <tenon/core/ops/rules.h>
 #include <tenon/core/ops/shape.h>
@@ -30,6 +31,7 @@ Tensor weight_gradient(const GradContext& c, const Tensor& gradient, const Tenso
 }
 
 void infer_conv2d(Infer& infer) {
+  require_activation(infer);
   DType t = dtype_of(infer.in(0));
   infer.require_dtype(is_floating_point(t), 0, "a floating type");
   const Shape &x = shape_of(infer.in(0)), &weight = shape_of(infer.in(1));
@@ -52,6 +54,7 @@ const Op conv2d_op{{
     .saves_inputs = 3,
     .keeps_format = 3,
     .autocast = AutocastRule::lower,
+    .count_scalars = count_activation_scalars,
 }};
 
 void conv2d_backward_input_gradient(const GradContext& c, Grads g) {

@@ -8,6 +8,7 @@
 #include <tenon/core/ops/linalg.h>
 #include <tenon/core/ops/linalg/precision.h>
 #include <tenon/core/ops/pointwise.h>
+#include <tenon/core/ops/pointwise/activations.h>
 #include <tenon/core/ops/reduction.h>
 #include <tenon/core/ops/rules.h>
 #include <tenon/core/ops/shape.h>
@@ -19,6 +20,7 @@ namespace {
 std::atomic<bool> reduced_precision{false};
 
 void infer_matmul(Infer& infer) {
+  require_activation(infer);
   for (size_t i = 0; i < 2; ++i)
     infer.require_dtype(is_floating_point(dtype_of(infer.in(i))), i, "a floating type");
   Shape shape = shape_of(infer.in(0));
@@ -39,6 +41,7 @@ const Op matmul_op{{
     .gradient = matmul_gradient,
     .saves_inputs = 3,
     .autocast = AutocastRule::lower,
+    .count_scalars = count_activation_scalars,
 }};
 
 Tensor product(const Tensor& a, const Tensor& b, const Attrs& like) {
@@ -49,6 +52,7 @@ Tensor product(const Tensor& a, const Tensor& b) {
 }
 
 void infer_linear(Infer& infer) {
+  require_activation(infer);
   DType t = dtype_of(infer.in(0));
   infer.require_dtype(is_floating_point(t), 0, "a floating type");
   const Shape &x = shape_of(infer.in(0)), &weight = shape_of(infer.in(1));
@@ -80,6 +84,7 @@ const Op linear_op{{
     .saves_inputs = 3,
     .autocast = AutocastRule::lower,
     .decompose = decompose_linear,
+    .count_scalars = count_activation_scalars,
 }};
 
 void linear_relu_gradient(const GradContext& c, Grads g) {

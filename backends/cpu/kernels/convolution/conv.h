@@ -13,6 +13,7 @@
 #include <tenon/plugins/sdk/requests/conv.h>
 
 #include "kernels/convolution/pack.h"
+#include "kernels/pointwise/finish.h"
 #include "runtime/common.h"
 #include "simd/packet.h"
 
@@ -185,6 +186,11 @@ ConvTile<T> conv_tile_for(int64_t rows, int64_t vectors);
 extern template ConvTile<float> conv_tile_for<float>(int64_t, int64_t);
 extern template ConvTile<double> conv_tile_for<double>(int64_t, int64_t);
 
+// What a finish takes, on one core.
+inline double finish_ns(const ConvShape& s, const Finish& finish) {
+  return finish.ns * double(s.n) * double(s.o) * double(s.oh) * double(s.ow);
+}
+
 // The convolution itself, prepared for one shape. Vectors run over output channels where those fill
 // them, else over pixels.
 template <class T>
@@ -192,10 +198,13 @@ class ConvForward {
  public:
   // `swapped`: the weight is (c, o / groups, kh, kw) and its taps run backwards, which makes this
   // the input gradient of a convolution of stride 1.
-  ConvForward(const ConvShape& s, bool swapped);
+  // `finish` is done at last to the planes of the result.
+  ConvForward(const ConvShape& s, bool swapped, const Finish& finish = {});
   uint64_t workspace_bytes() const { return workspace_bytes_; }
   using Element = T;
-  void run(const T* x, const T* weight, const T* bias, T* y, void* workspace) const;
+  // `numbers` are those of the finish.
+  void run(const T* x, const T* weight, const T* bias, T* y, void* workspace,
+           const tn_scalar* numbers = nullptr) const;
 
  private:
   void pack_weight(const T* weight, T* packed) const;
@@ -205,6 +214,7 @@ class ConvForward {
                          T* tile) const;
 
   ConvShape s_;
+  Finish finish_;
   bool swapped_, over_channels_;
   int64_t depth_;            // taps of all channels
   Parts tiles_;              // of a group's output channels
@@ -227,8 +237,7 @@ uint64_t conv_cost(const ConvShape& s) {
                split = 0.25 * double(s.n) * double(s.c) * double(s.h) * double(s.w);
   return 1000 + static_cast<uint64_t>((sums + packed + split) * sizeof(T) / 4);
 }
-// The plan of one of the operators, all of which have a run(input 0, input 1, bias, output,
-// scratch).
+// The plan of a gradient, of which each has a run(input 0, input 1, bias, output, scratch).
 template <class Conv>
 tn_plan* conv_plan(const ConvShape& s, Conv conv) {
   using T = typename Conv::Element;

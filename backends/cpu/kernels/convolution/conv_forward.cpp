@@ -113,8 +113,9 @@ template ConvTile<float> conv_tile_for<float>(int64_t, int64_t);
 template ConvTile<double> conv_tile_for<double>(int64_t, int64_t);
 
 template <class T>
-ConvForward<T>::ConvForward(const ConvShape& s, bool swapped)
+ConvForward<T>::ConvForward(const ConvShape& s, bool swapped, const Finish& finish)
     : s_(s),
+      finish_(finish),
       swapped_(swapped),
       over_channels_(better_over_channels<T>(s)),
       depth_(s.cg * s.taps()),
@@ -145,32 +146,39 @@ ConvForward<T>::ConvForward(const ConvShape& s, bool swapped)
 }
 
 template <class T>
-void ConvForward<T>::run(const T* x, const T* weight, const T* bias, T* y, void* workspace) const {
+void ConvForward<T>::run(const T* x, const T* weight, const T* bias, T* y, void* workspace,
+                         const tn_scalar* numbers) const {
   T* packed = static_cast<T*>(workspace);
   pack_weight(weight, packed);
   int64_t tasks = s_.n * s_.groups * bands_, plane = s_.oh * s_.ow;
-  parallel_for(tasks, s_.work() > kConvSerialWork ? 1 : tasks,
-               [&](int64_t begin, int64_t end, uint32_t slot) {
-                 T* planes =
-                     packed + s_.groups * tiles_.count * weight_elements_ + slot * slot_elements_;
-                 for (int64_t task = begin; task < end; ++task) {
-                   int64_t image = task / (s_.groups * bands_), group = task / bands_ % s_.groups,
-                           first = task % bands_ * rows_;
-                   int64_t rows = std::min(rows_, s_.oh - first);
-                   const T* from = x + (image * s_.c + group * s_.cg) * s_.h * s_.w;
-                   // The last band's planes keep the height of the others, so that one table of
-                   // offsets serves all.
-                   for (int64_t c = 0; c < s_.cg; ++c)
-                     split_planes(s_, first, rows_, from + c * s_.h * s_.w,
-                                  planes + c * s_.channel_size(rows_));
-                   const T* weights = packed + group * tiles_.count * weight_elements_;
-                   const T* start = bias ? bias + group * s_.og : nullptr;
-                   T *to = y + (image * s_.o + group * s_.og) * plane + first * s_.ow,
-                     *tile = planes + planes_elements_;
-                   over_channels_ ? run_over_channels(planes, weights, start, rows, to, tile)
-                                  : run_over_pixels(planes, weights, start, rows, to, tile);
-                 }
-               });
+  const double work = s_.work() + 50 * finish_ns(s_, finish_);
+  parallel_for(
+      tasks, work > kConvSerialWork ? 1 : tasks, [&](int64_t begin, int64_t end, uint32_t slot) {
+        T* planes = packed + s_.groups * tiles_.count * weight_elements_ + slot * slot_elements_;
+        for (int64_t task = begin; task < end; ++task) {
+          int64_t image = task / (s_.groups * bands_), group = task / bands_ % s_.groups,
+                  first = task % bands_ * rows_;
+          int64_t rows = std::min(rows_, s_.oh - first);
+          const T* from = x + (image * s_.c + group * s_.cg) * s_.h * s_.w;
+          // The last band's planes keep the height of the others, so that one table of
+          // offsets serves all.
+          for (int64_t c = 0; c < s_.cg; ++c)
+            split_planes(s_, first, rows_, from + c * s_.h * s_.w,
+                         planes + c * s_.channel_size(rows_));
+          const T* weights = packed + group * tiles_.count * weight_elements_;
+          const T* start = bias ? bias + group * s_.og : nullptr;
+          T *to = y + (image * s_.o + group * s_.og) * plane + first * s_.ow,
+            *tile = planes + planes_elements_;
+          over_channels_ ? run_over_channels(planes, weights, start, rows, to, tile)
+                         : run_over_pixels(planes, weights, start, rows, to, tile);
+          if (rows == s_.oh) {
+            finish_(to, s_.og * plane, numbers);
+          } else {
+            for (int64_t k = 0; k < s_.og && finish_; ++k)
+              finish_(to + k * plane, rows * s_.ow, numbers);
+          }
+        }
+      });
 }
 
 // To [tile of output channels][tap][channel of the tile].

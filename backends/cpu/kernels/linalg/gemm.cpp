@@ -17,6 +17,8 @@ constexpr int64_t kBlockColumns = 384, kBlockRows = 256, kBlockDepth = 256;
 constexpr int64_t kFewDots = 12, kDeepDots = 10;
 // Multiply-adds below which waking another thread costs more than it saves.
 constexpr int64_t kSerialWork = 1 << 20, kSerialVectorWork = 1 << 18;
+// Multiply-adds of f32 in a nanosecond, with vectors of 64 bytes.
+constexpr double kSumsPerNs = 50;
 
 constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 constexpr int64_t round_up(int64_t n, int64_t unit) { return ceil_div(n, unit) * unit; }
@@ -96,7 +98,8 @@ constexpr Dots<T> kDots[4][4] = {{dots<T, 1, 1>, dots<T, 1, 2>, dots<T, 1, 3>, d
 }  // namespace
 
 template <class T>
-Gemm<T>::Gemm(const GemmShape& shape, uint32_t threads) : given_(shape), s_(shape) {
+Gemm<T>::Gemm(const GemmShape& shape, uint32_t threads, const Finish& finish)
+    : given_(shape), s_(shape), finish_(finish) {
   // Eigen's matrices are contiguous along one dimension, and vectors are as well. The stride of a
   // dimension of size 1 says nothing.
   if (s_.k == 1) s_.a_col = s_.b_row = 1;
@@ -117,7 +120,7 @@ Gemm<T>::Gemm(const GemmShape& shape, uint32_t threads) : given_(shape), s_(shap
   const bool along_k = s_.a_col == 1 && s_.b_row == 1;
   way_ = few <= 1 ? Way::kVector : few <= kFewDots && deep && along_k ? Way::kDots : Way::kBlocked;
   const int64_t serial = way_ == Way::kVector ? kSerialVectorWork : kSerialWork;
-  threaded_ = threads > 1 && s_.work() > static_cast<double>(serial);
+  threaded_ = threads > 1 && s_.work() + finish_ns() * kSumsPerNs > static_cast<double>(serial);
   if (way_ == Way::kBlocked) plan_blocks(threaded_ ? threads : 1);
   const int64_t elements = copies_ + m_tasks_ * n_tasks_ * slot_elements_;
   workspace_bytes_ = static_cast<uint64_t>(elements) * sizeof(T);
@@ -153,18 +156,20 @@ template <class T>
 uint64_t Gemm<T>::cost_ns() const {
   // About 50 multiply-adds a nanosecond with AVX-512 floats, 35 in dot products; operands come at
   // about 100 bytes, and packing takes a quarter of a nanosecond for each float.
-  const double peak = way_ == Way::kDots ? 35.0 : 50.0;
+  const double peak = way_ == Way::kDots ? 35.0 : kSumsPerNs;
   const double rate = peak * kVectorBytes / 64 * 4 / sizeof(T);
   const auto m = static_cast<double>(s_.m), n = static_cast<double>(s_.n),
              k = static_cast<double>(s_.k);
   const double bytes = (m * k + k * n + m * n) * sizeof(T);
   const double packed = way_ == Way::kBlocked ? (m * k + k * n) * sizeof(T) : 0;
   const double sums = s_.work() / rate;
-  return 50 + static_cast<uint64_t>(std::min(sums + bytes / 100 + packed / 16, 0x1p60));
+  const double all = sums + bytes / 100 + packed / 16 + finish_ns();
+  return 50 + static_cast<uint64_t>(std::min(all, 0x1p60));
 }
 
 template <class T>
-void Gemm<T>::run(const T* a, const T* b, const T* bias, T* c, void* workspace) const {
+void Gemm<T>::run(const T* a, const T* b, const T* bias, T* c, void* workspace,
+                  const tn_scalar* numbers) const {
   if (s_.m == 0 || s_.n == 0) return;
   T* scratch = static_cast<T*>(workspace);
   const auto copy = [&](const T* from, int64_t row, int64_t col, int64_t rows, int64_t cols) {
@@ -173,17 +178,18 @@ void Gemm<T>::run(const T* a, const T* b, const T* bias, T* c, void* workspace) 
   };
   if (copy_a_) a = copy(a, given_.a_row, given_.a_col, s_.m, s_.k);
   if (copy_b_) b = copy(b, given_.b_row, given_.b_col, s_.k, s_.n);
-  if (way_ == Way::kVector) return run_vector(a, b, bias, c);
-  if (way_ == Way::kDots) return run_dots(a, b, bias, c);
+  if (way_ == Way::kVector) return run_vector(a, b, bias, c, numbers);
+  if (way_ == Way::kDots) return run_dots(a, b, bias, c, numbers);
   parallel_for(m_tasks_ * n_tasks_, 1, [&](int64_t begin, int64_t end, uint32_t) {
     // By task, not by slot: there are as many tasks as shares of the workspace.
     for (int64_t task = begin; task < end; ++task)
-      run_task(task, a, b, bias, c, scratch + task * slot_elements_);
+      run_task(task, a, b, bias, c, scratch + task * slot_elements_, numbers);
   });
 }
 
 template <class T>
-void Gemm<T>::run_vector(const T* a, const T* b, const T* bias, T* c) const {
+void Gemm<T>::run_vector(const T* a, const T* b, const T* bias, T* c,
+                         const tn_scalar* numbers) const {
   // The matrix is A, or B^T.
   const bool row = s_.n > 1;
   const int64_t length = row ? s_.n : s_.m;
@@ -202,12 +208,14 @@ void Gemm<T>::run_vector(const T* a, const T* b, const T* bias, T* c) const {
         product_with_vector<T, RowMajor>(count, s_.k, matrix + i * step, step, x, c + i);
       else
         product_with_vector<T, ColMajor>(count, s_.k, matrix + i, along, x, c + i);
+      finish_(c + i, count, numbers);
     }
   });
 }
 
 template <class T>
-void Gemm<T>::run_dots(const T* a, const T* b, const T* bias, T* c) const {
+void Gemm<T>::run_dots(const T* a, const T* b, const T* bias, T* c,
+                       const tn_scalar* numbers) const {
   // `few` rows of one operand against the `many` of the other, which the threads share.
   const bool by_rows = s_.m > s_.n;
   const T *x = by_rows ? b : a, *others = by_rows ? a : b;
@@ -230,13 +238,15 @@ void Gemm<T>::run_dots(const T* a, const T* b, const T* bias, T* c) const {
           }
       }
     }
+    if (by_rows) return finish_(c + begin * few, (end - begin) * few, numbers);
+    for (int64_t i = 0; i < few; ++i) finish_(c + i * s_.n + begin, end - begin, numbers);
   });
 }
 
 // One thread's part of C: rows [i0, i1), columns [j0, j1).
 template <class T>
-void Gemm<T>::run_task(int64_t task, const T* a, const T* b, const T* bias, T* c,
-                       T* scratch) const {
+void Gemm<T>::run_task(int64_t task, const T* a, const T* b, const T* bias, T* c, T* scratch,
+                       const tn_scalar* numbers) const {
   const auto cut = [](int64_t n, int64_t unit, int64_t part, int64_t parts) {
     return std::min(n, ceil_div(n, unit) * part / parts * unit);
   };
@@ -260,6 +270,7 @@ void Gemm<T>::run_task(int64_t task, const T* a, const T* b, const T* bias, T* c
                      : s_.b_col == 1 ? product<T, ColMajor, RowMajor>
                                    : product<T, ColMajor, ColMajor>;
   run(part, a + i0 * s_.a_row, b + j0 * s_.b_col, c + i0 * s_.n + j0, s_.n, blocking);
+  for (int64_t i = i0; i < i1 && finish_; ++i) finish_(c + i * s_.n + j0, j1 - j0, numbers);
 }
 
 template class Gemm<float>;

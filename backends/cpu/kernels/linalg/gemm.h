@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "kernels/pointwise/finish.h"
+
 namespace tenon::cpu {
 
 // C(m,n) = A(m,k) B(k,n). Strides in elements; those of A and B may be anything, C is contiguous.
@@ -22,25 +24,33 @@ struct GemmShape {
 template <class T>
 class Gemm {
  public:
-  Gemm(const GemmShape& shape, uint32_t threads);
+  // `finish` is done at last to the rows of C.
+  Gemm(const GemmShape& shape, uint32_t threads, const Finish& finish = {});
 
   // Scratch that run needs, aligned to 64.
   uint64_t workspace_bytes() const { return workspace_bytes_; }
   // On one core.
   uint64_t cost_ns() const;
 
-  // bias(n) is added to every row; may be null.
-  void run(const T* a, const T* b, const T* bias, T* c, void* workspace) const;
+  // bias(n) is added to every row; may be null. `numbers` are those of the finish.
+  void run(const T* a, const T* b, const T* bias, T* c, void* workspace,
+           const tn_scalar* numbers = nullptr) const;
 
  private:
   enum class Way { kVector, kDots, kBlocked };
 
   void plan_blocks(uint32_t threads);
-  void run_vector(const T* a, const T* b, const T* bias, T* c) const;
-  void run_dots(const T* a, const T* b, const T* bias, T* c) const;
-  void run_task(int64_t task, const T* a, const T* b, const T* bias, T* c, T* scratch) const;
+  void run_vector(const T* a, const T* b, const T* bias, T* c, const tn_scalar* numbers) const;
+  void run_dots(const T* a, const T* b, const T* bias, T* c, const tn_scalar* numbers) const;
+  void run_task(int64_t task, const T* a, const T* b, const T* bias, T* c, T* scratch,
+                const tn_scalar* numbers) const;
+  // What the finish takes, on one core.
+  double finish_ns() const {
+    return finish_.ns * static_cast<double>(s_.m) * static_cast<double>(s_.n);
+  }
 
   GemmShape given_, s_;  // as asked for, and as Eigen gets to see it
+  Finish finish_;
   Way way_ = Way::kBlocked;
   bool threaded_;
   bool copy_a_, copy_b_;                         // Eigen needs a unit stride in each operand

@@ -9,10 +9,11 @@ namespace {
 // A batch whose left or only entries lie evenly one below the other is one product; others run side
 // by side, or one after the other where they are too few or too big.
 template <class T>
-tn_plan* plan_batch(const GemmShape& shape, const sdk::ProductRequest& r, int64_t count) {
+tn_plan* plan_batch(const GemmShape& shape, const sdk::ProductRequest& r, int64_t count,
+                    const Finish& finish) {
   int64_t threads = thread_count();
   bool side_by_side = count >= threads && shape.work() < (1 << 26);
-  Gemm<T> gemm(shape, side_by_side ? 1 : static_cast<uint32_t>(threads));
+  Gemm<T> gemm(shape, side_by_side ? 1 : static_cast<uint32_t>(threads), finish);
   uint64_t share = (gemm.workspace_bytes() + 63) / 64 * 64;
   int64_t grain =
       side_by_side
@@ -29,7 +30,7 @@ tn_plan* plan_batch(const GemmShape& shape, const sdk::ProductRequest& r, int64_
           for (int64_t i = begin; i < end; ++i) {
             const auto at = r.offsets(i);
             gemm.run(a + at.a, b + at.b, nullptr, y + at.y,
-                     scratch + (side_by_side ? slot * share : 0));
+                     scratch + (side_by_side ? slot * share : 0), run.scalars);
           }
         };
         if (side_by_side) {
@@ -47,6 +48,7 @@ GemmShape shape_of(const sdk::ProductRequest& r) {
 
 tn_plan* make_matmul(tn_device*, const Request& request) {
   const auto r = sdk::ProductRequest::from(request);
+  const Finish finish = finish_of(request);
   GemmShape s = shape_of(r);
   if (sdk::numel(request.output(0)) == 0) return empty_plan();
 
@@ -56,19 +58,20 @@ tn_plan* make_matmul(tn_device*, const Request& request) {
     s.m *= count;
     count = 1;
   }
-  return with_float(r.dtype, [&]<class T>(T) { return plan_batch<T>(s, r, count); });
+  return with_float(r.dtype, [&]<class T>(T) { return plan_batch<T>(s, r, count, finish); });
 }
 
 tn_plan* make_linear(tn_device*, const Request& request) {
   const auto r = sdk::ProductRequest::from(request);
+  const Finish finish = finish_of(request);
   if (sdk::numel(request.output(0)) == 0) return empty_plan();
   return with_float(r.dtype, [&]<class T>(T) {
-    Gemm<T> gemm(shape_of(r), thread_count());
+    Gemm<T> gemm(shape_of(r), thread_count(), finish);
     return sdk::make_plan(
         [gemm](const tn_run& run) {
           gemm.run(static_cast<const T*>(run.inputs[0]), static_cast<const T*>(run.inputs[1]),
                    static_cast<const T*>(run.inputs[2]), static_cast<T*>(run.outputs[0]),
-                   run.workspace);
+                   run.workspace, run.scalars);
         },
         {gemm.workspace_bytes(), gemm.cost_ns()});
   });

@@ -1,4 +1,5 @@
 // The activations whose gradients are in activation_backward.cpp.
+#include "kernels/pointwise/finish.h"
 #include "kernels/pointwise/functions.h"
 #include "simd/math.h"
 
@@ -40,5 +41,16 @@ const sdk::Kernel activations({"relu", "tanh", "sigmoid", "silu", "gelu"},
                                 return make_unary_plan(request, kActivations);
                               });
 
+void activation_rows(RowKernel kernel, void* y, int64_t n, const tn_scalar*) {
+  kernel({n, y, {y}, 0});
+}
+
 }  // namespace
+
+Finish finish_by_activation(std::string_view op, tn_dtype dtype) {
+  for (auto& named : kActivations)
+    if (op == named.op) return {activation_rows, named.rows.pick(dtype), named.ns_of(dtype)};
+  return {};
+}
+
 }  // namespace tenon::cpu

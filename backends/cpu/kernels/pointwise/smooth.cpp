@@ -1,6 +1,7 @@
 // Smooth activations and their gradients, each in one pass: x -> y, and (g, x) -> gx.
 #include <tenon/plugins/sdk/activations.h>
 
+#include "kernels/pointwise/finish.h"
 #include "kernels/pointwise/pointwise.h"
 #include "simd/near_zero.h"
 
@@ -64,11 +65,21 @@ void start_slope(const Pointwise& loop, const tn_run& run) {
   loop.run(slope_row<F<T>, T>, run.outputs[0], in);
 }
 
+template <template <class> class F, class T>
+void smooth_rows(RowKernel kernel, void* y, int64_t n, const tn_scalar* numbers) {
+  const auto f = F<T>::from(numbers);
+  kernel({n, y, {y, &f}, 0});
+}
+
 struct Entry {
   const char *op, *backward;
   size_t scalars;
   double ns, ns_wide;
   sdk::ByDtype<Start> values, slopes;
+  sdk::ByDtype<Finish::Rows> finishes;
+  sdk::ByDtype<RowKernel> rows;
+
+  double ns_of(tn_dtype dtype) const { return sdk::dtype_size(dtype) == 8 ? ns_wide : ns; }
 };
 template <template <class> class F>
 constexpr Entry entry(const char* op, const char* backward, size_t scalars, double ns,
@@ -79,7 +90,9 @@ constexpr Entry entry(const char* op, const char* backward, size_t scalars, doub
           ns,
           ns_wide,
           sdk::for_floats<float, float>([]<class T>(Type<T>) { return start_value<F, T>; }),
-          sdk::for_floats<float, float>([]<class T>(Type<T>) { return start_slope<F, T>; })};
+          sdk::for_floats<float, float>([]<class T>(Type<T>) { return start_slope<F, T>; }),
+          sdk::for_floats<float, float>([]<class T>(Type<T>) { return smooth_rows<F, T>; }),
+          sdk::for_floats<float, float>([]<class T>(Type<T>) { return value_row<F<T>, T>; })};
 }
 constexpr Entry kSmooth[] = {
     entry<formulas::Elu>("elu", "elu_backward", 3, 1.1, 4),
@@ -100,7 +113,7 @@ tn_plan* make_activation(const Request& request, bool backward) {
   sdk::require_scalars(request, found->scalars);
   if (backward && request.input(0).dtype != x.dtype) sdk::invalid("both tensors have one dtype");
   if (sdk::numel(request.output(0)) == 0) return empty_plan();
-  const double ns = sdk::dtype_size(x.dtype) == 8 ? found->ns_wide : found->ns;
+  const double ns = found->ns_of(x.dtype);
   Pointwise loop = backward ? Pointwise(request, {&request.input(0), &x, nullptr}, 3, ns)
                             : Pointwise(request, {&x, nullptr}, 0, ns);
   return sdk::make_plan([loop, start](const tn_run& run) { start(loop, run); },
@@ -116,4 +129,12 @@ const sdk::Kernel slopes({"elu_backward", "leaky_relu_backward", "softplus_backw
                          [](tn_device*, const Request& r) { return make_activation(r, true); });
 
 }  // namespace
+
+Finish finish_by_smooth(std::string_view op, tn_dtype dtype) {
+  for (auto& entry : kSmooth)
+    if (op == entry.op)
+      return {entry.finishes.pick(dtype), entry.rows.pick(dtype), entry.ns_of(dtype)};
+  return {};
+}
+
 }  // namespace tenon::cpu

@@ -1,4 +1,5 @@
 // Selection and limits.
+#include "kernels/pointwise/finish.h"
 #include "kernels/pointwise/pointwise.h"
 
 namespace tenon::cpu {
@@ -56,11 +57,13 @@ void clamp_row(const Row& row) {
   for (int64_t i = 0; i < row.n; ++i) y[i] = clamp(x[i]);
 }
 
+constexpr double kClampNs = 0.2;
+
 tn_plan* make_clamp(tn_device*, const Request& request) {
   sdk::require_scalars(request, 2);
   auto& x = request.input(0);
   if (sdk::numel(request.output(0)) == 0) return empty_plan();
-  Pointwise loop(request, {&x, nullptr}, 0, 0.2);
+  Pointwise loop(request, {&x, nullptr}, 0, kClampNs);
   return with_number(computed_as(x.dtype), [&loop]<class T>(T) {
     auto run = [loop](const tn_run& run) {
       const auto clamp = formulas::Clamp<T>::from(run.scalars);
@@ -73,5 +76,19 @@ tn_plan* make_clamp(tn_device*, const Request& request) {
 
 const sdk::Kernel clamp({"clamp"}, make_clamp);
 
+template <class T>
+void clamp_rows(RowKernel kernel, void* y, int64_t n, const tn_scalar* numbers) {
+  const auto clamp = formulas::Clamp<T>::from(numbers);
+  kernel({n, y, {y, &clamp}, 0});
+}
+
 }  // namespace
+
+Finish finish_by_clamp(std::string_view op, tn_dtype dtype) {
+  if (op != "clamp") return {};
+  return with_float(dtype, []<class T>(T) -> Finish {
+    return {clamp_rows<T>, clamp_row<T>, kClampNs};
+  });
+}
+
 }  // namespace tenon::cpu

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include <tenon/plugins/sdk/requests/activation.h>
 #include <tenon/plugins/sdk/requests/linalg.h>
 
 #include "runtime/common.h"
@@ -106,8 +107,16 @@ struct Product {
   Unreadable lay_out();
 };
 
+// Other activations are for the base, whose functions have other bits than oneDNN's.
+bool ends_with_relu(const Request& request) {
+  const auto activation = sdk::ActivationRequest::from(request);
+  if (activation && activation.op != "relu")
+    unsupported("of activations it computes relu alone, not {}", activation.op);
+  return activation || request.op() == "linear_relu";
+}
+
 Product::Product(const Request& request, const sdk::ProductRequest& r)
-    : asked(r), type(compute_type(r.dtype)), bias(r.bias), relu(request.op() == "linear_relu") {
+    : asked(r), type(compute_type(r.dtype)), bias(r.bias), relu(ends_with_relu(request)) {
   if (base_computes(type) && (r.m == 1 || r.n == 1))
     unsupported("the product of a matrix and a vector is limited by memory, not by computing");
   for (Unreadable found; (found = lay_out()).why;) {
@@ -246,9 +255,9 @@ bool Product::add_with_kept(Work& work, Kept& kept, const Part& part, const Prim
   return false;  // nothing is packed, or brought into that layout, but by reference code
 }
 
-// oneDNN's relu turns NaN into 0; here NaN stays.
+// As the base's relu: oneDNN's turns NaN into 0; here NaN stays, and so does -0.
 void rectify(float* y, int64_t count) {
-  for (int64_t i = 0; i < count; ++i) y[i] = y[i] <= 0 ? 0 : y[i];
+  for (int64_t i = 0; i < count; ++i) y[i] = y[i] < 0 ? 0 : y[i];
 }
 void rectify(uint16_t* y, int64_t count) {
   for (int64_t i = 0; i < count; ++i) y[i] = rectified(y[i]);
@@ -277,14 +286,16 @@ uint64_t cost_ns(const Product& p) {
   const double packing =
       p.transposes() ? 0.2 * static_cast<double>(p.k) * static_cast<double>(p.n) : 0;
   const double count = static_cast<double>(p.batch);
-  return 800 + static_cast<uint64_t>(std::min(count * (sums / rate + packing), 0x1p60));
+  // What relu takes on `cpu`.
+  const double relu = p.relu ? 0.2 * static_cast<double>(p.m) * static_cast<double>(p.n) : 0;
+  return 800 + static_cast<uint64_t>(std::min(count * (sums / rate + packing + relu), 0x1p60));
 }
 
 tn_plan* make_product(tn_device*, const Request& request) {
   const auto asked = sdk::ProductRequest::from(request);
   if (asked.m == 0 || asked.n == 0 || asked.k == 0 || asked.batch == 0) {
     if (base_computes(compute_type(asked.dtype))) unsupported("an operand has no elements");
-    return make_empty_sum(request, asked.bias, 1, request.op() == "linear_relu");
+    return make_empty_sum(request, asked.bias, 1, ends_with_relu(request));
   }
   const Product product(request, asked);
   auto parts = product.cut(thread_count());

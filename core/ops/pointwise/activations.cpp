@@ -1,0 +1,61 @@
+#include <algorithm>
+#include <string>
+
+#include <fmt/core.h>
+
+#include <tenon/core/base/module_path.h>
+#include <tenon/core/error.h>
+#include <tenon/core/ops/pointwise/activations.h>
+
+namespace tenon {
+
+namespace {
+
+// plugins/sdk/requests/activation.h repeats it.
+struct KnownActivation {
+  std::string_view op;
+  uint8_t scalars;
+};
+constexpr KnownActivation kKnownActivations[] = {
+    {"clamp", 2},      {"elu", 3},        {"gelu", 0}, {"hardsigmoid", 0}, {"hardswish", 0},
+    {"leaky_relu", 1}, {"logsigmoid", 0}, {"mish", 0}, {"relu", 0},        {"sigmoid", 0},
+    {"silu", 0},       {"softplus", 2},   {"tanh", 0}};
+
+const KnownActivation* known_activation(std::string_view op) {
+  const auto* found = std::find_if(std::begin(kKnownActivations), std::end(kKnownActivations),
+                                   [op](const KnownActivation& a) { return a.op == op; });
+  return found == std::end(kKnownActivations) ? nullptr : found;
+}
+
+bool is_of_library(const Op& op) {
+  for (const Op* own = all_ops(); own; own = own->next)
+    if (own == &op) return true;
+  return false;
+}
+
+}  // namespace
+
+bool is_activation(const Op& op) {
+  const KnownActivation* activation = known_activation(op.name);
+  return activation && op.pointwise && op.scalars == activation->scalars && is_of_library(op);
+}
+
+bool takes_activation(const Op& op) { return op.count_scalars == count_activation_scalars; }
+
+size_t count_activation_scalars(const Attrs& attrs) {
+  if (!attrs.has(kActivation)) return 0;
+  const KnownActivation* activation = known_activation(attrs.get_string(kActivation));
+  return activation ? activation->scalars : 0;  // the shape rule refuses what is not known
+}
+
+void require_activation(const Infer& infer) {
+  if (!infer.attrs.has(kActivation)) return;
+  const std::string_view asked = infer.attrs.get_string(kActivation);
+  if (known_activation(asked)) return;
+  std::string known;
+  for (auto& activation : kKnownActivations) (known += known.empty() ? "" : ", ") += activation.op;
+  throw ValueError(fmt::format("{}: activation \"{}\" is not known; there are {}{}", infer.op.name,
+                               asked, known, path_suffix()));
+}
+
+}  // namespace tenon
