@@ -151,10 +151,15 @@ void Gemm<T>::plan_blocks(uint32_t threads) {
 
 template <class T>
 uint64_t Gemm<T>::cost_ns() const {
-  // About 50 multiply-adds a nanosecond with AVX-512 floats, 35 in dot products; operands come at
-  // about 100 bytes, and packing takes a quarter of a nanosecond for each float.
-  const double peak = way_ == Way::kDots ? 35.0 : 50.0;
-  const double rate = peak * kVectorBytes / 64 * 4 / sizeof(T);
+  // Multiply-adds of floats a nanosecond with AVX-512, AVX2 and less; operands come at about 100
+  // bytes, and packing takes a quarter of a nanosecond for each float.
+  constexpr double kBlocked = kVectorBytes == 64   ? 50
+                              : kVectorBytes == 32 ? 44
+                                                   : 12.5,
+                   kAlongRows = kVectorBytes == 64   ? 35
+                                : kVectorBytes == 32 ? 19.5
+                                                     : 8.75;
+  const double rate = (way_ == Way::kDots ? kAlongRows : kBlocked) * 4 / sizeof(T);
   const auto m = static_cast<double>(s_.m), n = static_cast<double>(s_.n),
              k = static_cast<double>(s_.k);
   const double bytes = (m * k + k * n + m * n) * sizeof(T);
