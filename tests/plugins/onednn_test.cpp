@@ -4,6 +4,7 @@
 #include <cstring>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <boost/test/unit_test.hpp>
@@ -15,8 +16,6 @@ BOOST_AUTO_TEST_SUITE(onednn_test)
 using namespace tenon;
 using namespace tenon::test;
 using namespace tenon::test::overlaid;
-
-namespace {}  // namespace
 
 BOOST_AUTO_TEST_CASE(products_of_all_shapes_and_layouts, *where_built()) {
   int taken = 0;
@@ -85,6 +84,48 @@ BOOST_AUTO_TEST_CASE(convolutions_in_all_directions, *where_built()) {
   BOOST_TEST(refused == 0);  // of bf16
   // Of those with groups that do not fill blocks, oneDNN has only reference code.
   BOOST_TEST(taken >= asked * 2 / 3, taken << " of " << asked);
+}
+
+// Several threads share what they read, or a thread reads and writes rows as they are.
+BOOST_AUTO_TEST_CASE(large_convolutions_whose_reads_are_shared, *where_built()) {
+  struct Size {
+    int64_t n, c, side, o, kernel, stride;
+  };
+  for (const auto& [n, c, side, o, kernel, stride] : {Size{2, 256, 6, 256, 3, 1},
+                                                      {5, 256, 5, 272, 3, 2},
+                                                      {1, 64, 40, 64, 3, 1},
+                                                      {3, 48, 45, 80, 3, 2},
+                                                      {1, 64, 41, 128, 1, 2},
+                                                      {8, 32, 30, 48, 1, 3},
+                                                      {1, 256, 7, 256, 3, 1},
+                                                      {1, 128, 14, 264, 3, 2}}) {
+    const int64_t padding = kernel / 2, out = (side + 2 * padding - kernel) / stride + 1,
+                  taps = kernel * kernel;
+    const Desc x({n, c, side, side}), weight({o, c, kernel, kernel}), y({n, o, out, out});
+    const std::vector<Attr> attrs = {Attr("stride", Dims{stride, stride}),
+                                     Attr("padding", Dims{padding, padding}),
+                                     Attr("dilation", Dims{1, 1}), Attr("groups", 1)};
+    const std::pair<Case, int64_t> directions[] = {
+        {{"conv2d", {x, weight, std::nullopt}, y, attrs}, c * taps},
+        {{"conv2d_backward_input", {y, weight}, x, attrs}, o * taps},
+        {{"conv2d_backward_weight", {y, x}, weight, attrs}, n * out * out}};
+    for (auto& [direction, sums] : directions)
+      for (auto dtype : {TN_F32, TN_BF16}) {
+        const bool taken = agree(direction, dtype, static_cast<double>(sums));
+        BOOST_TEST(taken == (dtype == TN_F32 || has_bf16()), text_of(direction));
+      }
+  }
+}
+
+// Where the gradient is much larger than the images, the base takes longer to bring it to rows.
+BOOST_AUTO_TEST_CASE(large_gradients_of_small_images_are_the_overlays, *where_built()) {
+  const std::vector<Attr> attrs = {Attr("stride", Dims{1, 1}), Attr("padding", Dims{1, 1}),
+                                   Attr("dilation", Dims{1, 1}), Attr("groups", 1)};
+  const Desc maps({1, 512, 7, 7});
+  const Case c{"conv2d_backward_weight", {maps, maps}, Desc({512, 512, 3, 3}), attrs};
+  const auto ours = both().overlay.plan(c, TN_F32), base = both().base.plan(c, TN_F32);
+  BOOST_REQUIRE((ours && base));
+  BOOST_TEST(ours->plan().cost_ns < base->plan().cost_ns);
 }
 
 // Few windows, far apart, on a small image: some elements of the kernel lie in the padding in all

@@ -44,6 +44,13 @@ inline Vec<T> load_part(const T* p, int64_t count) {
   const auto mask = static_cast<uint16_t>((1u << count) - 1);
   if constexpr (sizeof(T) == 4) return _mm512_maskz_loadu_ps(mask, p);
   if constexpr (sizeof(T) == 8) return _mm512_maskz_loadu_pd(static_cast<__mmask8>(mask), p);
+#elif defined(EIGEN_VECTORIZE_AVX)
+  // A copy of a number of bytes that only the run knows would be a call.
+  static constexpr int32_t kMasks[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
+  const auto* from = kMasks + 8 - count * static_cast<int64_t>(sizeof(T) / 4);
+  const __m256i mask = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
+  if constexpr (sizeof(T) == 4) return _mm256_maskload_ps(p, mask);
+  if constexpr (sizeof(T) == 8) return _mm256_maskload_pd(p, mask);
 #else
   Vec<T> v{};
   std::memcpy(&v, p, static_cast<size_t>(count) * sizeof(T));

@@ -9,8 +9,8 @@ tn_plan* make_conv2d(tn_device*, const Request& request) {
   if (sdk::numel(request.output(0)) == 0) return empty_plan();
   return with_float(s.dtype, [&]<class T>(T) {
     ConvForward<T> conv(s, false, finish);
-    const sdk::PlanOptions options{conv.workspace_bytes(),
-                                   conv_cost<T>(s) + static_cast<uint64_t>(finish_ns(s, finish))};
+    const sdk::PlanOptions options{
+        conv.workspace_bytes(), ConvCost{}.of<T>(s) + static_cast<uint64_t>(finish_ns(s, finish))};
     auto run = [conv = std::move(conv), bias = s.bias](const tn_run& run) {
       conv.run(static_cast<const T*>(run.inputs[0]), static_cast<const T*>(run.inputs[1]),
                bias ? static_cast<const T*>(run.inputs[2]) : nullptr,

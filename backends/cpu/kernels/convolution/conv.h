@@ -228,20 +228,28 @@ class ConvForward {
 extern template class ConvForward<float>;
 extern template class ConvForward<double>;
 
-// Nanoseconds on one core, for the host to judge by: multiply-adds, what packing the weight takes,
-// and splitting the input into planes.
-template <class T>
-uint64_t conv_cost(const ConvShape& s) {
-  const double sums = s.work() / 50 * 64 / kVectorBytes,
-               packed = 0.6 * double(s.o) * double(s.cg) * double(s.taps()),
-               split = 0.25 * double(s.n) * double(s.c) * double(s.h) * double(s.w);
-  return 1000 + static_cast<uint64_t>((sums + packed + split) * sizeof(T) / 4);
-}
+// Nanoseconds on one core, for the host to judge by: multiply-adds, what is done with each element
+// of the weight, and splitting the input into planes.
+struct ConvCost {
+  double slower = 1;       // the multiply-adds, than those of a 3 x 3 convolution
+  double weight_ns = 0.6;  // packing it
+
+  template <class T>
+  uint64_t of(const ConvShape& s) const {
+    // Of f32, on one core (docs/benchmarks.md has measurements).
+    constexpr double kMultiplyAdds = kVectorBytes == 64 ? 50 : kVectorBytes == 32 ? 38 : 12.5;
+    const double sums = s.work() / kMultiplyAdds * slower,
+                 weight = weight_ns * double(s.o) * double(s.cg) * double(s.taps()),
+                 split = (s.sw == 1 ? 0.25 : 0.75) * double(s.n) * double(s.c) * double(s.h) *
+                         double(s.w);
+    return 1000 + static_cast<uint64_t>((sums + weight + split) * sizeof(T) / 4);
+  }
+};
 // The plan of a gradient, of which each has a run(input 0, input 1, bias, output, scratch).
 template <class Conv>
-tn_plan* conv_plan(const ConvShape& s, Conv conv) {
+tn_plan* conv_plan(const ConvShape& s, Conv conv, ConvCost cost = {}) {
   using T = typename Conv::Element;
-  const sdk::PlanOptions options{conv.workspace_bytes(), conv_cost<T>(s)};
+  const sdk::PlanOptions options{conv.workspace_bytes(), cost.of<T>(s)};
   auto run = [conv = std::move(conv), bias = s.bias](const tn_run& run) {
     conv.run(static_cast<const T*>(run.inputs[0]), static_cast<const T*>(run.inputs[1]),
              bias ? static_cast<const T*>(run.inputs[2]) : nullptr, static_cast<T*>(run.outputs[0]),

@@ -17,8 +17,8 @@ constexpr int64_t kBlockColumns = 384, kBlockRows = 256, kBlockDepth = 256;
 constexpr int64_t kFewDots = 12, kDeepDots = 10;
 // Multiply-adds below which waking another thread costs more than it saves.
 constexpr int64_t kSerialWork = 1 << 20, kSerialVectorWork = 1 << 18;
-// Multiply-adds of f32 in a nanosecond, with vectors of 64 bytes.
-constexpr double kSumsPerNs = 50;
+// Multiply-adds of floats a nanosecond with AVX-512, AVX2 and less.
+constexpr double kSumsPerNs = kVectorBytes == 64 ? 50 : kVectorBytes == 32 ? 44 : 12.5;
 
 constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 constexpr int64_t round_up(int64_t n, int64_t unit) { return ceil_div(n, unit) * unit; }
@@ -154,10 +154,10 @@ void Gemm<T>::plan_blocks(uint32_t threads) {
 
 template <class T>
 uint64_t Gemm<T>::cost_ns() const {
-  // About 50 multiply-adds a nanosecond with AVX-512 floats, 35 in dot products; operands come at
-  // about 100 bytes, and packing takes a quarter of a nanosecond for each float.
-  const double peak = way_ == Way::kDots ? 35.0 : kSumsPerNs;
-  const double rate = peak * kVectorBytes / 64 * 4 / sizeof(T);
+  // Multiply-adds of floats a nanosecond in dot products; operands come at about 100 bytes, and
+  // packing takes a quarter of a nanosecond for each float.
+  constexpr double kAlongRows = kVectorBytes == 64 ? 35 : kVectorBytes == 32 ? 19.5 : 8.75;
+  const double rate = (way_ == Way::kDots ? kAlongRows : kSumsPerNs) * 4 / sizeof(T);
   const auto m = static_cast<double>(s_.m), n = static_cast<double>(s_.n),
              k = static_cast<double>(s_.k);
   const double bytes = (m * k + k * n + m * n) * sizeof(T);

@@ -160,7 +160,7 @@ tn_plan* make_through(const Conv& conv) {
   const int64_t lanes = vector_lanes(), group = through.channels / conv.groups;
   const double padded = double(ceil_div(group, lanes) * lanes) / double(group);
   const bool bias = conv.bias;
-  const sdk::PlanOptions options{work_with_kept.workspace_bytes(), conv.cost_ns(padded, false),
+  const sdk::PlanOptions options{work_with_kept.workspace_bytes(), conv.cost_ns(padded, 0.05),
                                  TN_PLAN_INPUT_VERSIONS};
   return sdk::make_plan(
       [bias, work = std::move(work), work_with_kept = std::move(work_with_kept),
@@ -244,8 +244,10 @@ Conv::Conv(const Request& request)
     code = Code::reference;
   }
   // Windows of one element with a stride read a part of the image alone: here the image is that
-  // part, whose elements lie further apart, and the rest is not reordered.
-  if (taps() == 1 && ph == 0 && pw == 0 && kind != sdk::ConvKind::backward_input) {
+  // part, whose elements lie further apart, and the rest is not reordered. oneDNN takes no strides
+  // with which the rows of one plane would reach into the next.
+  if (taps() == 1 && ph == 0 && pw == 0 && oh * sh <= h && ow * sw <= w &&
+      kind != sdk::ConvKind::backward_input) {
     x_strides[2] *= sh, x_strides[3] *= sw;
     h = oh, w = ow;
     sh = sw = 1;
@@ -289,10 +291,11 @@ Primitive Conv::backward_input(int64_t images, int64_t in) const {
   return Primitive::make(&op, code);
 }
 
-Primitive Conv::backward_weight(int64_t images, int64_t out, dnnl_data_type_t result) const {
-  const Desc x = any_layout(type, x_shape(images, c)),
-             weight = any_layout(result, weight_shape(out, cg)),
-             y = any_layout(type, y_shape(images, out));
+Primitive Conv::backward_weight(int64_t images, int64_t out, dnnl_data_type_t result,
+                                bool on_rows) const {
+  const auto layout = on_rows ? contiguous : any_layout;
+  const Desc x = layout(type, x_shape(images, c)), weight = layout(result, weight_shape(out, cg)),
+             y = layout(type, y_shape(images, out));
   dnnl_convolution_desc_t op;
   check(dnnl_dilated_convolution_backward_weights_desc_init(
             &op, dnnl_convolution_direct, &x, &weight, nullptr, &y, strides().data(),
@@ -301,12 +304,17 @@ Primitive Conv::backward_weight(int64_t images, int64_t out, dnnl_data_type_t re
   return Primitive::make(&op, code);
 }
 
-uint64_t Conv::cost_ns(double padded, bool weight_result) const {
-  const double rate = (weight_result ? 51.0 : 56.0) * static_cast<double>(vector_lanes()) / 16;
+uint64_t Conv::cost_ns(double padded, double weight_byte_ns) const {
+  // Multiply-adds a nanosecond (docs/benchmarks.md has measurements).
+  const auto by_lanes = [](double with_16, double with_8, double with_4) {
+    return vector_lanes() == 16 ? with_16 : vector_lanes() == 8 ? with_8 : with_4;
+  };
+  const double rate =
+      kind == sdk::ConvKind::backward_weight ? by_lanes(51, 33, 12.75) : by_lanes(56, 44, 14);
   const double maps = double(n) * double(element) *
                       (double(c) * double(h) * double(w) + double(o) * double(oh) * double(ow)),
                weights = double(o) * double(cg) * double(taps()) * double(element);
-  const double reorders = maps * 0.06 + weights * (weight_result ? 0.17 : 0.05);
+  const double reorders = maps * 0.06 + weights * weight_byte_ns;
   return 2500 + static_cast<uint64_t>(std::min(work() * padded / rate + reorders, 0x1p60));
 }
 

@@ -50,11 +50,14 @@ struct Conv : sdk::ConvRequest {
   // The code for `images` images and a slice of the channels that are computed.
   Primitive forward(int64_t images, int64_t out) const;
   Primitive backward_input(int64_t images, int64_t in) const;
-  // The gradient of the weight may be of another type than the operands.
-  Primitive backward_weight(int64_t images, int64_t out, dnnl_data_type_t result) const;
+  // The gradient of the weight may be of another type than the operands. `on_rows`: of row-major
+  // operands as they are.
+  Primitive backward_weight(int64_t images, int64_t out, dnnl_data_type_t result,
+                            bool on_rows) const;
 
-  // Estimated nanoseconds on one core; `padded` multiplies the work by what blocks of channels add.
-  uint64_t cost_ns(double padded, bool weight_result) const;
+  // Estimated nanoseconds on one core; `padded` multiplies the work by what blocks of channels add,
+  // and each byte of the weight takes `weight_byte_ns` to be reordered.
+  uint64_t cost_ns(double padded, double weight_byte_ns) const;
 
  private:
   std::array<int64_t, 2> strides() const { return {sh, sw}; }

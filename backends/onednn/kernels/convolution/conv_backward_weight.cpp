@@ -24,12 +24,24 @@ struct WeightGradient {
     channel_runs = std::min(threads, blocks);
     image_runs = std::min(conv.n, threads / channel_runs);
   }
+  // Whether a primitive reads and writes rows itself. Of one small image, the gradient in blocks is
+  // larger than everything that is read, and takes a third of the time to be copied.
+  bool on_rows() const {
+    constexpr int64_t kFewPixels = 64;
+    const auto is_plain = [](const Dims& strides, int64_t width) {
+      return strides[3] == 1 && strides[2] == width;
+    };
+    return conv.n == 1 && conv.groups == 1 && conv.type == dnnl_f32 && vector_lanes() == 8 &&
+           conv.taps() > 1 && conv.oh * conv.ow <= kFewPixels && is_plain(conv.x_strides, conv.w) &&
+           is_plain(conv.y_strides, conv.ow) && is_plain(conv.weight_strides, conv.kw);
+  }
   // Output channels that a job computes at a time. Where the images fit in its cache, so does what
   // is written in blocks, and is copied out of it to its rows.
   int64_t at_once(int64_t images, int64_t channels) const {
     constexpr int64_t kCacheBytes = 256 << 10, kBlock = 16;
     const int64_t bytes = 4 * conv.cg * conv.taps();  // of one of them
-    if (conv.groups > 1 || images * conv.c * conv.h * conv.w * conv.element > kCacheBytes)
+    if (on_rows() || conv.groups > 1 ||
+        images * conv.c * conv.h * conv.w * conv.element > kCacheBytes)
       return channels;
     return std::min(std::max(kCacheBytes / bytes / kBlock, int64_t{1}) * kBlock, channels);
   }
@@ -89,7 +101,7 @@ tn_plan* make_backward_weight(const Conv& conv) {
   SharedInputs shared(work, gradient.channel_runs);
   const auto code = [&](int64_t images, int64_t channels) -> const Primitive& {
     auto& primitive = known[{images, channels}];
-    if (!primitive) primitive = conv.backward_weight(images, channels, result);
+    if (!primitive) primitive = conv.backward_weight(images, channels, result, gradient.on_rows());
     return primitive;
   };
   const auto channel_runs = [&](auto&& f) {
@@ -118,6 +130,7 @@ tn_plan* make_backward_weight(const Conv& conv) {
   shared.add_jobs(work);
   work.next_stage();
   int64_t number = 0;
+  double byte_ns = 0;  // of the gradient, to be copied
   for (auto& run : runs) {
     channel_runs([&](int64_t channel, int64_t channels) {
       std::vector<Step> steps;
@@ -125,7 +138,9 @@ tn_plan* make_backward_weight(const Conv& conv) {
       some_of(run.images, channels, [&](int64_t first, int64_t some) {
         const Primitive& primitive = code(run.images, some);
         const int64_t image_size = conv.o * conv.oh * conv.ow, at = channel + first;
-        const Argument g{DNNL_ARG_DIFF_DST, kGradient, conv.y_slice(run.images, some),
+        const Argument g{DNNL_ARG_DIFF_DST, kGradient,
+                         gradient.on_rows() ? primitive.layout(DNNL_ARG_DIFF_DST)
+                                            : conv.y_slice(run.images, some),
                          (run.image * image_size + at * conv.y_strides[1]) * conv.element};
         Argument weight{DNNL_ARG_DIFF_WEIGHTS, kOut, conv.weight_slice(some, conv.cg, result),
                         at * conv.cg * conv.taps() * result_element};
@@ -135,6 +150,7 @@ tn_plan* make_backward_weight(const Conv& conv) {
         }
         const Arranged y = arranged_input(work, primitive, DNNL_ARG_DIFF_DST, g),
                        dw = gradient_at(work, primitive, weight, scratch);
+        if (!dw.copy.empty()) byte_ns = dw.copy[0].own ? 0.05 : 0.17;
         steps.insert(steps.end(), y.copy.begin(), y.copy.end());
         steps.push_back({primitive, {run.input, y.argument, dw.argument}});
         steps.insert(steps.end(), dw.copy.begin(), dw.copy.end());
@@ -147,7 +163,7 @@ tn_plan* make_backward_weight(const Conv& conv) {
   const int64_t lanes = vector_lanes(), group = conv.og;
   const double older = conv.cg > 3 && conv.cg % lanes ? 1.8 : 1,
                padded = double(ceil_div(group, lanes) * lanes) / double(group) * older;
-  const sdk::PlanOptions options{work.workspace_bytes(), conv.cost_ns(padded, true)};
+  const sdk::PlanOptions options{work.workspace_bytes(), conv.cost_ns(padded, byte_ns)};
   return sdk::make_plan(
       [work = std::move(work), partial, number, numel, adds_up, bf16](const tn_run& run) {
         void* const operands[] = {run.inputs[0], run.inputs[1], run.outputs[0]};

@@ -279,16 +279,18 @@ void Product::finish(const Part& part, const void* workspace, void* y) const {
 // contiguous is transposed into scratch memory first.
 uint64_t cost_ns(const Product& p) {
   const auto lanes = static_cast<double>(vector_lanes());
+  const bool avx2 = lanes == 8;
   const double width = p.type == dnnl_f32 ? 1 : 2;
   const double columns = std::ceil(static_cast<double>(p.n) / lanes) * lanes;
   const double sums = static_cast<double>(p.m) * columns * static_cast<double>(p.k);
-  const double rate = 58.0 * lanes / 16 * width;
+  const double rate = (avx2 ? 47 : 58.0 * lanes / 16) * width;
   const double packing =
-      p.transposes() ? 0.2 * static_cast<double>(p.k) * static_cast<double>(p.n) : 0;
+      p.transposes() ? (avx2 ? 0.35 : 0.2) * static_cast<double>(p.k) * static_cast<double>(p.n)
+                     : 0;
   const double count = static_cast<double>(p.batch);
   // What relu takes on `cpu`.
   const double relu = p.relu ? 0.2 * static_cast<double>(p.m) * static_cast<double>(p.n) : 0;
-  return 800 + static_cast<uint64_t>(std::min(count * (sums / rate + packing + relu), 0x1p60));
+  return 1500 + static_cast<uint64_t>(std::min(count * (sums / rate + packing + relu), 0x1p60));
 }
 
 tn_plan* make_product(tn_device*, const Request& request) {
