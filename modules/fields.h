@@ -18,7 +18,12 @@ namespace tenon::nn {
 class FieldVisitor;
 
 // The base of nn::Module<T>, which distinguishes modules from other fields.
-struct ModuleTag {};
+// The assignment of a whole module tells compiled functions, which may depend on its numbers.
+struct TENON_API ModuleTag {
+  ModuleTag() = default;
+  ModuleTag(const ModuleTag&) = default;
+  ModuleTag& operator=(const ModuleTag&) noexcept;
+};
 
 // The description of a type of modules. There is one object for each type.
 struct ModuleType {

@@ -124,6 +124,11 @@ std::vector<NamedModule> named_children(ModuleRef module) {
   return children;
 }
 
+ModuleTag& ModuleTag::operator=(const ModuleTag&) noexcept {
+  recording::changed();
+  return *this;
+}
+
 std::vector<ModuleRef> modules_bottom_up(ModuleRef module) {
   std::vector<ModuleRef> all;
   for (auto& child : named_children(module)) {
@@ -140,13 +145,17 @@ int64_t num_parameters(ModuleRef module) {
   return n;
 }
 
+namespace {
+void set_mode(bool& flag, bool mode) {
+  if (flag != mode) recording::switched(&flag, mode);
+  flag = mode;
+}
+}  // namespace
+
 void train(ModuleRef module, bool mode) {
   struct SetMode : FieldVisitor {
     bool mode;
-    void training(bool& flag) override {
-      if (flag != mode) recording::changed();
-      flag = mode;
-    }
+    void training(bool& flag) override { set_mode(flag, mode); }
   } set;
   set.mode = mode;
   for_each_module(module, [&](const std::string&, ModuleRef m) { m.type->visit(m.self, set); });
@@ -161,13 +170,11 @@ EvalMode::EvalMode(ModuleRef module) {
   } flags;
   for_each_module(module, [&](const std::string&, ModuleRef m) { m.type->visit(m.self, flags); });
   before_ = std::move(flags.found);
-  for (auto& [flag, value] : before_) *flag = false;
-  recording::changed();
+  for (auto& [flag, value] : before_) set_mode(*flag, false);
 }
 
 EvalMode::~EvalMode() {
-  recording::changed();
-  for (auto& [flag, value] : before_) *flag = value;
+  for (auto& [flag, value] : before_) set_mode(*flag, value);
 }
 
 void to(ModuleRef module, Device device) {

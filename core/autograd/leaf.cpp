@@ -25,7 +25,7 @@ Tensor& Tensor::requires_grad_(bool value) {
   if (value == (t.autograd && t.autograd->requires_grad)) return *this;
   t.meta().requires_grad = value;
   // A program holds the memory of what it uses from outside; its arguments it asks in each call.
-  if (!t.storage.unique()) recording::changed();
+  if (!t.storage.unique()) recording::switched(&t, value);
   return *this;
 }
 

@@ -93,10 +93,20 @@ inline void refuse(const char* why) {
     told->refuse(why);
 }
 
-// Counts changes because of which a function may do something else than before though its arguments
-// are the same: a parameter that was replaced, a model that was put into eval mode.
-extern constinit std::atomic<uint64_t> changes;
+// What a function may depend on besides its arguments, as far as it is told: while it is the same,
+// a function is taken to do the same.
+struct World {
+  uint64_t changes = 0;  // how many there were of what does not come back: replaced parameters
+  uint64_t modes = 0;    // a sum over what is switched on, such as modules in eval mode
+  bool operator==(const World&) const = default;
+};
+extern constinit std::atomic<uint64_t> changes, modes;
+inline World world() {
+  return {changes.load(std::memory_order_relaxed), modes.load(std::memory_order_relaxed)};
+}
 inline void changed() { changes.fetch_add(1, std::memory_order_relaxed); }
+// What is at this place was switched on or off. Once it is switched back, the world is as before.
+void switched(const void* place, bool on);
 
 }  // namespace recording
 }  // namespace tenon

@@ -30,8 +30,6 @@ constexpr uint64_t kFirstLook = 16;
 // something changes that is told.
 constexpr int kMostTries = 10;
 
-uint64_t changes_now() { return recording::changes.load(std::memory_order_relaxed); }
-
 }  // namespace
 
 namespace graph {
@@ -81,6 +79,15 @@ Signature signature_of(std::span<const Tensor* const> arguments) {
             t->shape, t->strides, t->autograd && t->autograd->requires_grad};
   }
   return s;
+}
+
+void KnownProgram::note_right_in(const recording::World& world) {
+  constexpr size_t kMost = 8;
+  std::erase_if(worlds, [&](const recording::World& known) {
+    return known == world || known.changes != world.changes;
+  });
+  worlds.insert(worlds.begin(), world);
+  if (worlds.size() > kMost) worlds.pop_back();
 }
 
 }  // namespace graph
@@ -149,16 +156,19 @@ KindOfCall& CompiledCalls::State::kind_for(std::span<const Tensor* const> argume
       kinds.splice(kinds.begin(), kinds, kind);
       return kinds.front();
     }
-  while (kinds.size() >= std::max<size_t>(options.max_programs, 1)) kinds.pop_back();
+  while (kinds.size() >= std::max<size_t>(options.max_programs, 1)) {
+    kinds.pop_back();
+    ++dropped;
+  }
   kinds.emplace_front().signature = signature_of(arguments);
   return kinds.front();
 }
 
 bool CompiledCalls::State::replay(KindOfCall& kind, std::span<const Tensor* const> arguments,
                                   std::vector<Tensor>& results) {
-  const uint64_t now = changes_now();
+  const recording::World now = recording::world();
   for (auto known = kind.programs.begin(); known != kind.programs.end(); ++known) {
-    if (known->changes != now || known->program->replays >= known->next_look) continue;
+    if (!known->is_right_in(now) || known->program->replays >= known->next_look) continue;
     const char* why = known->program->obstacle(arguments);
     if (!why && known->history) why = known->history->obstacle(arguments);
     if (why) {
@@ -176,9 +186,9 @@ bool CompiledCalls::State::replay(KindOfCall& kind, std::span<const Tensor* cons
 
 void CompiledCalls::State::record(KindOfCall& kind, std::span<const Tensor* const> arguments,
                                   const CompiledBody& body, std::vector<Tensor>& results) {
-  const uint64_t before = changes_now();
-  if (before != kind.changes) kind.tries = 0;
-  kind.changes = before;
+  const recording::World before = recording::world();
+  if (before.changes != kind.changes) kind.tries = 0;
+  kind.changes = before.changes;
   Recorder& recorder = Recorder::instance();
   if (kind.tries >= kMostTries || !recorder.begin(arguments)) return run_plainly(body, results);
   RecordedCall call;
@@ -208,7 +218,8 @@ void CompiledCalls::State::require_same_number(const Match& found, bool somethin
       found.difference));
 }
 
-void CompiledCalls::State::learn(KindOfCall& kind, RecordedCall call, uint64_t before) {
+void CompiledCalls::State::learn(KindOfCall& kind, RecordedCall call,
+                                 const recording::World& before) {
   ++kind.tries;
   if (!call.trace.refusal.empty()) {
     kind.note = call.trace.refusal;
@@ -218,16 +229,18 @@ void CompiledCalls::State::learn(KindOfCall& kind, RecordedCall call, uint64_t b
     const Match found =
         with_history(known->program->compare(call.trace), known->history.get(), call.history.get());
     if (found.difference.empty()) {
-      known->changes = changes_now();
+      known->note_right_in(recording::world());
       if (known->program->replays >= known->next_look) known->next_look *= 4;
       kind.tries = 0;
       known->program->take_host_work(std::move(call.trace));
       kind.programs.splice(kind.programs.begin(), kind.programs, known);
       return;
     }
-    const bool same_world = known->changes == before;
-    const bool looked = known->program->replays >= known->next_look;
-    if (!looked && !found.number_differs && !found.content_differs) {
+    // Of other modes, such as one for evaluation, to which the function may come back.
+    const bool same_world = known->is_right_in(before);
+    const bool comes_back = !same_world && known->worlds.front().changes == before.changes;
+    const bool looked = !comes_back && known->program->replays >= known->next_look;
+    if (comes_back || (!looked && !found.number_differs && !found.content_differs)) {
       ++known;
       continue;
     }
@@ -235,23 +248,35 @@ void CompiledCalls::State::learn(KindOfCall& kind, RecordedCall call, uint64_t b
     kind.note = found.difference;
     if (looked) require_same_number(found, !same_world);
   }
-  const auto earlier = std::exchange(kind.candidate, std::move(call));
-  const bool changed = std::exchange(kind.candidate_changes, changes_now()) != before;
-  if (!earlier) return;
-  Match found = with_history(match(earlier->trace, nullptr, kind.candidate->trace),
-                             earlier->history.get(), kind.candidate->history.get());
-  if (!found.difference.empty()) {
-    kind.note = found.difference;
-    if (found.number_differs) require_same_number(found, changed);
-    return;
-  }
-  make_program(kind, std::move(found.wiring));
+  compare(kind, std::move(call), before);
 }
 
-void CompiledCalls::State::make_program(KindOfCall& kind, Wiring wiring) {
+// With an earlier call that no program agreed with: one of the same world, else the last one.
+void CompiledCalls::State::compare(KindOfCall& kind, RecordedCall call,
+                                   const recording::World& before) {
+  constexpr size_t kMostCandidates = 2;
+  auto& all = kind.candidates;
+  auto earlier =
+      std::find_if(all.begin(), all.end(), [&](const Candidate& c) { return c.world == before; });
+  const bool changed = earlier == all.end();
+  if (changed) earlier = all.begin();
+  Match found;
+  if (earlier != all.end()) {
+    found = with_history(match(earlier->call.trace, nullptr, call.trace),
+                         earlier->call.history.get(), call.history.get());
+    const bool agree = found.difference.empty();
+    if (agree || !changed) all.erase(earlier);
+    if (agree) return make_program(kind, std::move(call), std::move(found.wiring));
+    kind.note = found.difference;
+  }
+  all.push_front({std::move(call), recording::world()});
+  if (all.size() > kMostCandidates) all.pop_back();
+  if (found.number_differs) require_same_number(found, changed);
+}
+
+void CompiledCalls::State::make_program(KindOfCall& kind, RecordedCall call, Wiring wiring) {
   constexpr size_t kMostOfAKind = 4;
   std::string why;
-  RecordedCall call = *std::exchange(kind.candidate, std::nullopt);
   auto program =
       graph::Program::make(std::move(call.trace), std::move(wiring), options.passes, why);
   if (!program) {
@@ -261,7 +286,7 @@ void CompiledCalls::State::make_program(KindOfCall& kind, Wiring wiring) {
   kind.tries = 0;
   kind.note.clear();
   kind.programs.push_front(
-      {std::move(program), std::move(call.history), changes_now(), kFirstLook});
+      {std::move(program), std::move(call.history), {recording::world()}, kFirstLook});
   if (kind.programs.size() > kMostOfAKind) kind.programs.pop_back();
   ++made;
 }

@@ -1,11 +1,11 @@
 // What a compiled function remembers (core/graph/compile.cpp).
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <list>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +13,7 @@
 
 #include <tenon/core/autocast.h>
 #include <tenon/core/base/fork.h>
+#include <tenon/core/base/recording.h>
 #include <tenon/core/graph/compile.h>
 #include <tenon/core/graph/history.h>
 #include <tenon/core/graph/program.h>
@@ -48,19 +49,30 @@ struct RecordedCall {
 struct KnownProgram {
   std::unique_ptr<Program> program;
   std::shared_ptr<History> history;
-  uint64_t changes;    // recording::changes when it was last known to be right
+  std::vector<recording::World> worlds;  // in which it is known to be right, the last one first
   uint64_t next_look;  // how many replays there are before it is compared with the function
+
+  bool is_right_in(const recording::World& world) const {
+    return std::find(worlds.begin(), worlds.end(), world) != worlds.end();
+  }
+  // Forgets those that never come back, and the oldest.
+  void note_right_in(const recording::World& world);
+};
+
+// A call with which no program agreed, and the world after it.
+struct Candidate {
+  RecordedCall call;
+  recording::World world;
 };
 
 // The calls with arguments of one signature.
 struct KindOfCall {
   Signature signature;
-  std::list<KnownProgram> programs;       // such as one for training and one for evaluation
-  std::optional<RecordedCall> candidate;  // the last one that no program agreed with
-  uint64_t candidate_changes = 0;
-  uint64_t changes = 0;
-  int tries = 0;     // recordings since a program was made
-  std::string note;  // why there is none, or why the last one did not fit
+  std::list<KnownProgram> programs;  // such as one for training and one for evaluation
+  std::list<Candidate> candidates;   // the last one first; at most two, each of its world
+  uint64_t changes = 0;              // of the world of the last recording
+  int tries = 0;                     // recordings since a program was made
+  std::string note;                  // why there is none, or why the last one did not fit
 };
 
 }  // namespace graph
@@ -78,8 +90,9 @@ struct CompiledCalls::State {
               std::vector<Tensor>& results);
   void record(graph::KindOfCall& kind, std::span<const Tensor* const> arguments,
               const CompiledBody& body, std::vector<Tensor>& results);
-  void learn(graph::KindOfCall& kind, graph::RecordedCall call, uint64_t before);
-  void make_program(graph::KindOfCall& kind, graph::Wiring wiring);
+  void learn(graph::KindOfCall& kind, graph::RecordedCall call, const recording::World& before);
+  void compare(graph::KindOfCall& kind, graph::RecordedCall call, const recording::World& before);
+  void make_program(graph::KindOfCall& kind, graph::RecordedCall call, graph::Wiring wiring);
   static void require_same_number(const graph::Match& found, bool something_changed);
 
   const CompileOptions options;
@@ -87,7 +100,7 @@ struct CompiledCalls::State {
   std::atomic<pthread_t> thread{0};    // that is in a call
   std::list<graph::KindOfCall> kinds;  // the last used first
   std::string note;                    // why the last call was not even recorded
-  uint64_t recorded_calls = 0, plain_calls = 0, made = 0;
+  uint64_t recorded_calls = 0, plain_calls = 0, made = 0, dropped = 0;
 };
 
 }  // namespace detail

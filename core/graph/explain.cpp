@@ -82,6 +82,11 @@ std::string CompiledCalls::explain() const {
                   state.recorded_calls, state.plain_calls, state.made);
   if (!state.note.empty())
     text += fmt::format("  a call was not recorded, because {}\n", state.note);
+  if (state.dropped)
+    text += fmt::format(
+        "  {} times the programs of the kind of arguments that was used longest ago were dropped, "
+        "because CompileOptions::max_programs is {}\n",
+        state.dropped, state.options.max_programs);
   for (auto& kind : state.kinds) {
     text += fmt::format("  for {}:\n", text_of(kind.signature));
     for (auto& known : kind.programs) text += text_of(known);

@@ -26,10 +26,11 @@ const graph::KindOfCall& kind_to_save(const std::list<graph::KindOfCall>& kinds,
                      ". Call it at least twice first");
   }
   const graph::KnownProgram& known = kinds.front().programs.front();
-  if (known.changes != recording::changes.load(std::memory_order_relaxed))
+  if (!known.is_right_in(recording::world()))
     throw ValueError(
-        "something was changed since its last call that it may depend on: a parameter or a state "
-        "that was replaced or loaded, train() or eval(). Call it once more first");
+        "something was changed since its last program ran that it may depend on: a parameter, a "
+        "module or a state that was replaced or loaded, train() or eval(). Call it first as it is "
+        "now: once, or twice if it has not been called like this before");
   return kinds.front();
 }
 

@@ -125,6 +125,68 @@ BOOST_AUTO_TEST_CASE(train_and_eval_are_two_programs) {
   BOOST_TEST(says(compiled, "2 programs made"));
 }
 
+// Modes that come back have their programs, also where they alternate from the first call on.
+BOOST_AUTO_TEST_CASE(training_and_evaluation_may_take_turns) {
+  Small net, other;
+  auto compiled = compile([&](const Tensor& x) { return no_grad([&] { return net(x); }); });
+  const auto check = [&] {
+    const Tensor x = noise();
+    const RandomState state = random_state();
+    const Tensor found = compiled(x);
+    set_random_state(state);
+    BOOST_TEST(same_bits(found, no_grad([&] { return net(x); })));
+  };
+  for (int i = 0; i < 10; ++i) {
+    net.train();
+    check();
+    const nn::EvalMode mode(net);
+    check();
+  }
+  BOOST_TEST(says(compiled, "4 calls recorded"));
+  BOOST_TEST(says(compiled, "2 programs made"));
+  // Those of other modules are asked about once each.
+  for (int i = 0; i < 6; ++i) {
+    other.train(i % 2 == 0);
+    check();
+  }
+  BOOST_TEST(says(compiled, "5 calls recorded"));
+}
+
+BOOST_AUTO_TEST_CASE(gradients_that_are_switched_off_and_on) {
+  nn::Linear first(3, 3), second(3, 2);
+  auto step = compile([&](const Tensor& x) {
+    second(first(x)).sum().backward();
+    return first.weight.grad() * 2.0;
+  });
+  for (int i = 0; i < 10; ++i) {
+    nn::requires_grad_(second, false);
+    first.zero_grad();
+    const Tensor x = noise(), found = step(x);
+    BOOST_TEST(!second.weight.grad().defined());
+    nn::requires_grad_(second, true);
+    BOOST_TEST(same_bits(found, first.weight.grad() * 2.0));
+  }
+  BOOST_TEST(says(step, "2 calls recorded"));
+}
+
+BOOST_AUTO_TEST_CASE(a_replaced_module_is_used_at_once) {
+  struct Net : nn::Module<Net> {
+    nn::LeakyReLU act{0.1};
+    nn::Dropout drop{0.0};
+    Tensor forward(const Tensor& x) { return drop(act(x)); }
+  } net;
+  auto compiled = compile([&](const Tensor& x) { return net(x); });
+  for (const double slope : {0.1, 0.7, 0.3}) {
+    net.act = nn::LeakyReLU(slope);
+    for (int i = 0; i < 4; ++i) {
+      const Tensor x = noise();
+      BOOST_TEST(same_bits(compiled(x), net(x)));
+    }
+  }
+  net.drop = nn::Dropout(1.0);
+  BOOST_TEST(same_bits(compiled(noise()), zeros({4, 3})));
+}
+
 BOOST_AUTO_TEST_CASE(a_replaced_parameter_is_used_at_once) {
   Small net, other;
   net.eval();
