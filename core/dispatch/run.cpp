@@ -92,15 +92,15 @@ class Arguments {
 void* data_of(const Tensor* t) { return t ? impl_of(*t).data() : nullptr; }
 
 // Adds the operator to the error, because the error of the device does not contain it.
-[[noreturn, gnu::cold, gnu::noinline]] void refuse(const OutOfMemoryError& e,
+[[noreturn, gnu::cold, gnu::noinline]] void refuse(const char* use, const OutOfMemoryError& e,
                                                    const PlanEntry& entry, const Shape* shape) {
-  throw OutOfMemoryError(fmt::format("{}{}: {}", entry.describe(shape), path_suffix(), e.what()));
+  throw OutOfMemoryError(entry.describe(shape) + path_suffix() + ": " + use + e.what());
 }
 
 Ref<Storage> new_workspace(DeviceContext& context, const PlanEntry& entry, const Shape* shape) try {
   return context.memory->allocate(entry.workspace_bytes);
 } catch (const OutOfMemoryError& e) {
-  refuse(e, entry, shape);
+  refuse("for the workspace of its plan: ", e, entry, shape);
 }
 
 // What is launched. `outputs[i]` is null if it is absent; `shape` is that of the call if the plan
@@ -196,7 +196,7 @@ Tensor new_output(DeviceContext& context, const PlanEntry& entry, const PlanOutp
   return Tensor(Ref<TensorImpl>::adopt(
       new TensorImpl(o.dtype, context.device, shape, strides, 0, std::move(memory))));
 } catch (const OutOfMemoryError& e) {
-  refuse(e, entry, shape_of_flat(common));
+  refuse("", e, entry, shape_of_flat(common));
 }
 
 Tensor output_of(DeviceContext& context, const PlanEntry& entry, const PlanOutput& o,

@@ -225,6 +225,7 @@ void Allocator::ask_system(uint64_t bytes, bool for_host) {
   context_.stream->require_device();
   auto& api = context_.backend.api();
   auto node = BlockHeap::make_node();
+  auto place = Segments::make_place();
   const uint64_t needed = BlockHeap::needed_for(bytes);
   uint64_t segment;
   {
@@ -254,13 +255,29 @@ void Allocator::ask_system(uint64_t bytes, bool for_host) {
                        "cache was emptied first): ",
                        bytes, context_.device, s.allocated, s.reserved));
   }
-  std::lock_guard lock(lock_);
-  stats_.system_allocations++;
-  stats_.reserved += segment;
-  (for_host ? host_heap_ : heap_).add_segment(std::move(node), data, segment);
+  std::pair<uintptr_t, uint64_t> other{};
+  {
+    std::lock_guard lock(lock_);
+    if (const auto* found = segments_.overlapping(data, segment)) [[unlikely]] {
+      other = *found;
+    } else {
+      segments_.add(std::move(place), data, segment);
+      stats_.system_allocations++;
+      stats_.reserved += segment;
+      (for_host ? host_heap_ : heap_).add_segment(std::move(node), data, segment);
+      return;
+    }
+  }
+  const auto fault = fmt::format(
+      "gave {} bytes at {}, which overlap the {} bytes at {:#x} that it gave before and that were "
+      "not freed; give each call memory of its own",
+      segment, data, other.second, other.first);
+  context_.stream->require(api.broken("memory_alloc", fault),
+                           fmt::format("no memory on {}: ", context_.device));
 }
 
 void Allocator::give_back(MemoryChunk& segment) {
+  segments_.remove(segment.data);
   if (context_.stream->failures.any())
     context_.stream->failures.clear_poison(segment.data, segment.bytes);
   context_.backend.api().memory_free(context_.handle, kind_, segment.data, segment.bytes);

@@ -11,6 +11,7 @@
 #include <tenon/core/base/fork.h>
 #include <tenon/core/device.h>
 #include <tenon/core/runtime/block_heap.h>
+#include <tenon/core/runtime/segments.h>
 #include <tenon/core/storage.h>
 #include <tenon/plugins/abi/abi.h>
 
@@ -123,6 +124,7 @@ class Allocator {
   SpinLock& lock_ = own_lock_;  // a private one shares its parent's lock and statistics
   MemoryStats own_stats_;
   MemoryStats& stats_ = own_stats_;
+  Segments segments_;
   // Memory that the host writes has a heap of its own, because it cannot reuse blocks that were
   // just freed. If one of the heaps has no block that fits, it takes one from the other.
   BlockHeap heap_{false}, host_heap_{true};

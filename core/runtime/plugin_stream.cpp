@@ -248,6 +248,14 @@ void PluginStream::wait_locked(std::unique_lock<std::mutex>& lock, uint64_t tick
       await_front(lock);
   }
   finish_if_lost();
+  if (completed_ < ticket && !closed()) finish_without_mark();
+}
+
+// There is no event behind the last work, and the reason is in the log. Who waits is going to free
+// or read memory that the work uses.
+void PluginStream::finish_without_mark() {
+  api_.drain_quietly();
+  if (marks_.empty()) completed_.store(submitted_);
 }
 
 tn_error* PluginStream::await(tn_event* event) const {

@@ -132,6 +132,7 @@ class PluginStream final : public DeviceStream, ForkMember {
   FailureLog::Pointer name_late(tn_error* error, uint64_t last) const;
   std::string in_flight(uint64_t last, const std::string& op) const;
   void finish_if_lost();
+  void finish_without_mark();
   bool queue_wait(PluginStream& peer, uint64_t ticket, bool reads);
   void add_source(PluginStream& stream, uint64_t ticket, uint64_t first);
   void note_first_sourced() {

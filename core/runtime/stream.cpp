@@ -147,9 +147,12 @@ void copy_and_log(FailureLog& own, const CopyTask& t, uint64_t ticket, tn_stream
       return failures.poison(t.copy.dst, t.copy.bytes, f);
   if (tn_error* e = observe::run_copy(t, stream)) {
     auto f = failure_of(e, [&] {
-      return std::pair(fmt::format("copy of {} bytes between devices by the plugin {}: ",
-                                   t.copy.bytes, t.api->name()),
-                       "");
+      const char* const way = !t.copy.src_device   ? "from the host"
+                              : !t.copy.dst_device ? "to the host"
+                                                   : "between devices";
+      return std::pair(
+          fmt::format("copy of {} bytes {} by the plugin {}: ", t.copy.bytes, way, t.api->name()),
+          "");
     });
     failures.poison(t.copy.dst, t.copy.bytes, f);
     own.add_unseen(ticket, f);

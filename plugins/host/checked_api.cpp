@@ -285,10 +285,20 @@ tn_error* CheckedApi::stream_wait(tn_stream* stream, tn_event* event) const noex
   return call("stream_wait", [&] { return table_.stream_wait(stream, event); });
 }
 
+template <class F>
+tn_error* CheckedApi::or_drain(F&& ask) const {
+  try {
+    return ask();
+  } catch (...) {
+    drain_quietly();
+    throw;
+  }
+}
+
 tn_error* CheckedApi::event_query(tn_event* event, int32_t* done) const noexcept {
   *done = 0;
   return call(
-      "event_query", [&] { return table_.event_query(event, done); },
+      "event_query", [&] { return or_drain([&] { return table_.event_query(event, done); }); },
       [&]() -> std::string {
         if (*done == 0 || *done == 1) return "";
         return fmt::format(
@@ -297,7 +307,7 @@ tn_error* CheckedApi::event_query(tn_event* event, int32_t* done) const noexcept
 }
 
 tn_error* CheckedApi::event_wait(tn_event* event) const noexcept {
-  return call("event_wait", [&] { return table_.event_wait(event); });
+  return call("event_wait", [&] { return or_drain([&] { return table_.event_wait(event); }); });
 }
 
 // The first questions come without a pause, because most work is short. After that this thread

@@ -106,6 +106,8 @@ class TENON_API CheckedApi {
   void event_destroy(tn_event* event) const noexcept;
   tn_error* event_record(tn_event* event, tn_stream* stream) const noexcept;
   tn_error* stream_wait(tn_stream* stream, tn_event* event) const noexcept;
+  // An exception out of these says nothing of the work before the event, whose memory others will
+  // get: the plugin is drained first.
   tn_error* event_query(tn_event* event, int32_t* done) const noexcept;
   tn_error* event_wait(tn_event* event) const noexcept;
   // Asks event_query until it is reached. After `seconds` the device counts as lost
@@ -134,6 +136,10 @@ class TENON_API CheckedApi {
 
   const void* extension(const char* name, uint32_t version) const noexcept;
   tn_error* drain() const noexcept;
+  void drain_quietly() const noexcept {  // where its errors have been told, or will be
+    tn_error* error = table_.drain ? drain() : nullptr;
+    if (error) error->destroy(error);
+  }
   void shutdown() const noexcept;
 
   // For functions of extension tables (checked_extensions.h); defined in checked_call.h. The first
@@ -158,6 +164,8 @@ class TENON_API CheckedApi {
   tn_error* countless_details(const char* function, const tn_error& error) const noexcept;
   // Inside a catch block: the error of what was caught.
   tn_error* thrown(const char* function) const noexcept;
+  template <class F>
+  tn_error* or_drain(F&& ask) const;
   tn_error* checked(const char* function, const std::string& fault) const noexcept;
   void log_thrown(const char* function) const noexcept;
   static tn_error* no_memory_to_say_how();

@@ -1,12 +1,14 @@
 // Checked mode (TENON_CHECK) looks at copies and at replays of stream graphs, too: what a plugin
 // spoils there is named. Each test runs in a process of its own.
 #include <cmath>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
 #include <boost/test/unit_test.hpp>
 
 #include "checked_joint.h"
+#include "logged.h"
 
 BOOST_AUTO_TEST_SUITE(checked_copies_test)
 
@@ -35,7 +37,7 @@ BOOST_AUTO_TEST_CASE(copies_alone,
       }
       for (std::string part :
            {said, "plugin joint (" + joint.folder.path(), std::string("joint.so): copy "),
-            "copy of " + bytes + " bytes between devices"})
+            "copy of " + bytes + " bytes from the host"})
         BOOST_TEST(has(text, part), "\"" << text << "\" lacks " << part);
       BOOST_TEST(error_of([&] { synchronize(); }) == "");
       BOOST_TEST(error_with("", device) == "");
@@ -94,6 +96,30 @@ BOOST_AUTO_TEST_CASE(graphs_alone,
 
 BOOST_AUTO_TEST_CASE(a_replay_that_spoils_memory_is_named) {
   require_success("graphs_alone", {"TENON_CHECK=1"});
+}
+
+// Where events fail, nobody knows when the work before them ends, and it uses memory of the caller.
+BOOST_AUTO_TEST_CASE(events_alone,
+                     *boost::unit_test::disabled() * boost::unit_test::label("alone")) {
+  Joint joint;
+  const Device device = open(kDevices[3]);
+  for (const std::string fault :
+       {"event_record_throws", "event_record_error", "event_query_throws", "event_wait_throws"}) {
+    const bool asked = fault != "event_wait_throws" || !std::getenv("TENON_CHECK");
+    std::string text;
+    const std::string log = logged([&] { text = error_with(fault + ",drain_logs", device); });
+    BOOST_TEST_CONTEXT(fault << ": " << text) {
+      BOOST_TEST(!text.empty() == asked);
+      BOOST_TEST(has(log, "drain was called") == asked, log);
+      BOOST_TEST(error_of([&] { synchronize(); }) == "");
+      BOOST_TEST(error_with("", device) == "");
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_device_whose_events_fail_is_drained) {
+  require_success("events_alone", {"TENON_CHECK=1"});
+  require_success("events_alone", {});
 }
 
 BOOST_AUTO_TEST_SUITE_END()

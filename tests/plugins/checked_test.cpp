@@ -297,7 +297,7 @@ BOOST_AUTO_TEST_CASE(event_alone,
   const Tensor x = full({++size}, -2.0).to(other);
   const std::string lost = error_of([&] { (void)x.to_vector<float>(); });
   for (std::string part : {said, "copy of " + std::to_string(4 * size) +
-                                     " bytes between devices by the plugin joint: plugin joint ("})
+                                     " bytes from the host by the plugin joint: plugin joint ("})
     BOOST_TEST(has(lost, part), "\"" << lost << "\" lacks " << part);
 }
 

@@ -136,6 +136,13 @@ BOOST_AUTO_TEST_CASE(when_memory_is_allocated) {
     check_fault("memory_alloc_null", {"memory_alloc reported success, but gave no memory"},
                 after_emptying);
     check_fault("memory_alloc_misaligned", {"not aligned to the 64 bytes"}, after_emptying);
+    check_fault("memory_alloc_overlaps",
+                {"joint.so): memory_alloc gave ", ", which overlap the ", "give each call memory"},
+                [&] {
+                  empty_cache(device);
+                  const Tensor small = empty({1000}, {.device = device});
+                  empty({16 << 20}, {.device = device});
+                });
   }
 }
 
@@ -266,10 +273,8 @@ BOOST_AUTO_TEST_CASE(when_streams_are_waited_for) {
       check_fault("event_query_answers_7", {"event_query set *done to 7; set it to 1 once"},
                   [&] { compute_on(device); });
   }
-  for (const char* function : {"stream_wait"}) {
-    const Device one("joint", next_index(true)), two("joint", next_index(true));
-    check_every_way(function, [&] { compute_on_two(one, two); });
-  }
+  const Device one("joint", next_index(true)), two("joint", next_index(true));
+  check_every_way("stream_wait", [&] { compute_on_two(one, two); });
   // Events are kept and used again: each fault needs a stream that has none.
   for (auto& way : kWays)
     check_opening("event_create" + way.suffix, parts_of("event_create", way), true);
