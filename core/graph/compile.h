@@ -91,6 +91,12 @@ class TENON_API CompiledCalls {
 // such pairs, tuples and arrays, or void.
 template <class R>
 struct CompiledResult {
+  static_assert(
+      requires { std::tuple_size<R>::value; },
+      "a compiled function returns a Tensor, a std::vector<Tensor>, a std::pair, std::tuple or "
+      "std::array of tensors, or nothing; wrap a part of a tensor or a parameter in Tensor(...), "
+      "and read numbers outside of the function");
+
   static void put(R&& result, std::vector<Tensor>& into) {
     std::apply(
         [&](auto&... each) {
@@ -151,6 +157,13 @@ class Compiled {
       size_t at = 0;
       return detail::CompiledResult<R>::take(results, at);
     }
+  }
+
+  // The same for parts of tensors, such as x(0), and for parameters.
+  template <class... T>
+    requires((std::convertible_to<const T&, Tensor> && ...) && !(std::same_as<T, Tensor> && ...))
+  auto operator()(const T&... arguments) {
+    return (*this)(Tensor(arguments)...);
   }
 
   // Returns a text for people: which programs there are, what each is made of, how often it ran,

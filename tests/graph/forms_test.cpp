@@ -173,4 +173,16 @@ BOOST_AUTO_TEST_CASE(a_child_process_goes_on_with_the_program) {
   BOOST_TEST(status == 0);
 }
 
+BOOST_AUTO_TEST_CASE(parts_and_parameters_are_arguments) {
+  const nn::Linear layer(3, 3);
+  const Tensor x = randn({4, 3});
+  auto twice = compile([](const Tensor& a) { return a * 2.0; });
+  for (int i = 0; i < 4; ++i) {
+    BOOST_TEST(same_bits(twice(x(i)), x[i] * 2.0));
+    BOOST_TEST(same_bits(twice(layer.weight), layer.weight * 2.0));
+  }
+  auto sum = compile([](const Tensor& a, const Tensor& b) { return a + b; });
+  BOOST_TEST(same_bits(sum(x, layer.weight(0)), x + layer.weight[0]));
+}
+
 BOOST_AUTO_TEST_SUITE_END()
