@@ -63,12 +63,14 @@ class Supervisor {
                           .variables = variables_of_checks(options_.checked, options_.limit)});
     running_.reset();
     reading_.clear();
-    opened_ = done_ = false;
+    opening_ = opened_ = done_ = false;
     Outcome outcome;
-    // Before the first check it loads plugins, which may start a driver, and makes the list of
-    // checks. A line {"alive": true} says that a check which waits for other processes goes on.
+    // Before it opens the device and until the first check, it does what no plugin can hold up: it
+    // makes the list of checks. A line {"alive": true} says that a check which waits for other
+    // processes goes on.
     const auto limit = [&] {
-      return opened_ || !reading_.empty() ? options_.limit : std::max(options_.limit, 600u);
+      const bool limited = opening_ || opened_ || !reading_.empty();
+      return limited ? options_.limit : std::max(options_.limit, 600u);
     };
     while (worker.read_line(line_, std::chrono::seconds(limit()), outcome)) {
       std::cerr << printable_lines(worker.take_words());
@@ -126,6 +128,8 @@ class Supervisor {
                                    line["count"].get<size_t>(), kOperatorSet, options_.seed))
              << std::endl;
       titled_ = true;
+    } else if (line.contains("opening")) {
+      opening_ = line["opening"].get<bool>();
     } else if (line.contains("reading")) {
       reading_ = line["reading"].get<std::string>();
     } else if (line.contains("begin")) {
@@ -179,10 +183,19 @@ class Supervisor {
     return false;
   }
 
+  // No check has hung, but a function of a plugin.
+  void note_hang_outside_of_checks(const Outcome& outcome, const std::string& words) {
+    report_.add({done_ ? "exit" : "start", "", "", outcome.inside + " " + outcome.how,
+                 Status::failed,
+                 words.empty() ? "look with gdb where it waits, or give it more time with --limit"
+                               : "it had written:\n" + words});
+  }
+
   // The process has ended otherwise than it should.
   bool explain(const Outcome& outcome, const std::string& words) {
     const std::string how =
         (outcome.how.empty() ? "ended the process without a word" : outcome.how) +
+        (outcome.inside.empty() ? "" : "; it was inside " + outcome.inside) +
         (words.empty() ? "" : "; it had written:\n" + words);
     if (failed_to_open_) return false;
     if (running_) {
@@ -194,6 +207,7 @@ class Supervisor {
       return goes_on_without(op, outcome.hung, op);
     }
     if (!reading_.empty()) return goes_on_without_file(outcome.hung, how);
+    if (!outcome.inside.empty()) return note_hang_outside_of_checks(outcome, words), false;
     const char* when = done_     ? "the end of the process"
                        : opened_ ? "between two checks"
                                  : "the start of the process";
@@ -218,7 +232,7 @@ class Supervisor {
   Resumption resumption_;
   std::string line_;
   std::optional<Result> running_;
-  bool opened_ = false, done_ = false, titled_ = false, failed_to_open_ = false;
+  bool opening_ = false, opened_ = false, done_ = false, titled_ = false, failed_to_open_ = false;
   std::map<std::string, int> crashes_;
   std::set<std::string> hung_;       // operators of which work did not end, and files
   std::set<std::string> intruders_;  // operators in whose checks somebody wrote to the pipe
