@@ -166,6 +166,7 @@ struct DeviceDescription {
   uint32_t threads;
   bool logical;
   std::string architecture, driver;  // empty if the plugin does not say
+  std::string error = {};            // why it does not open: then no more is known of it
 };
 // Opens the devices of a backend and returns their descriptions.
 TENON_API std::vector<DeviceDescription> describe_devices(std::string_view type);

@@ -157,6 +157,29 @@ BOOST_AUTO_TEST_CASE(an_overlay_that_crashes_is_refused_and_not_what_it_lies_ove
   BOOST_TEST(error_of(report, "joint") == "");
 }
 
+BOOST_AUTO_TEST_CASE(a_device_that_does_not_open_hides_no_other) {
+  PluginFolder folder;
+  folder.add("joint", kJoint);
+  tenon::test::Environment others("TENON_DISABLE", "cuda,onednn");
+  for (const char* only : {"0", "1"}) BOOST_TEST_CONTEXT(only) {
+      const std::string broken = std::string("joint:") + only,
+                        works = *only == '0' ? "joint:1" : "joint:0",
+                        said = "device " + broken + " cannot be opened: ";
+      const std::vector<std::string> fault = {"TENON_TEST_FAULT=device_open_error",
+                                              std::string("TENON_TEST_FAULT_INDEX=") + only};
+      const json report = devices(folder, fault);
+      require_has(error_of(report, "joint"), said);
+      require_has(error_of(report, "joint"), "a reason of its own");
+      require_has(report["devices"].dump(), "\"" + works + "\"");
+      BOOST_TEST(!has(report["devices"].dump(), broken));
+      const Outcome text = tenon_command(folder, {"devices"}, fault);
+      BOOST_TEST(text.status == 0);
+      require_has(text.output, "\n  " + works + "  ");
+      require_has(text.output, "\n  joint: " + said);
+      BOOST_TEST(tenon_command(folder, {"devices", "--strict"}, fault).status == 1);
+    }
+}
+
 BOOST_AUTO_TEST_CASE(a_plugin_without_devices_says_so) {
   PluginFolder folder;
   folder.add("joint", kJoint);
