@@ -8,6 +8,7 @@
 #include <tenon/core/base/printable.h>
 #include <tenon/core/device.h>
 #include <tenon/core/error.h>
+#include <tenon/core/runtime/check/work.h>
 #include <tenon/core/runtime/context.h>
 #include <tenon/plugins/host/registry.h>
 
@@ -15,7 +16,9 @@ namespace tenon {
 
 namespace {
 
+// Plugins may be loaded here before a device is opened.
 uint32_t counted_by_plugin(std::string_view type) {
+  if (check_settings().on) checked::start_watching();
   return plugins::registry().load(type).device_count();
 }
 
