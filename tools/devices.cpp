@@ -15,6 +15,7 @@
 #include <tenon/core/error.h>
 #include <tenon/core/runtime/context.h>
 #include <tenon/plugins/abi/abi.h>
+#include <tenon/plugins/host/checked_api.h>
 #include <tenon/plugins/host/registry.h>
 
 #include "child.h"
@@ -104,6 +105,11 @@ std::string look_at(const std::string& name, bool with_overlays) {
   return result.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
+std::string where_a_plugin_ends_it() {
+  const auto* inside = plugins::InsidePlugin::current();
+  return inside ? inside->function() : "";
+}
+
 // ---- in the parent
 
 // The status of a plugin is known only after it was loaded, which happened in the child.
@@ -129,7 +135,8 @@ Found probe(const std::string& name, LoadReport& report, std::chrono::seconds li
   Found found;
   found.name = name;
   auto look = [&](bool with_overlays) {
-    ChildResult child = in_child([&] { return look_at(name, with_overlays); }, limit);
+    ChildResult child =
+        in_child([&] { return look_at(name, with_overlays); }, limit, where_a_plugin_ends_it);
     if (!child.answered) return child;
     try {
       const Json answer = Json::parse(child.text);

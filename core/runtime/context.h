@@ -157,6 +157,9 @@ std::vector<DeviceContext*> open_contexts();
 // context.cpp.
 void close_before_new_libraries();
 
+// Call this before a plugin is loaded: one that ends the process while it is loaded is named.
+void name_who_ends_the_process();
+
 // The description of a device for users, as the command `tenon devices` prints it.
 struct DeviceDescription {
   Device device;

@@ -19,6 +19,7 @@ namespace {
 // Plugins may be loaded here before a device is opened.
 uint32_t counted_by_plugin(std::string_view type) {
   if (check_settings().on) checked::start_watching();
+  name_who_ends_the_process();
   return plugins::registry().load(type).device_count();
 }
 

@@ -180,6 +180,24 @@ BOOST_AUTO_TEST_CASE(a_device_that_does_not_open_hides_no_other) {
     }
 }
 
+BOOST_AUTO_TEST_CASE(a_plugin_that_calls_exit_is_told_where) {
+  PluginFolder folder;
+  folder.add("joint", kJoint);
+  for (const std::string function : {"init", "device_count", "device_open"})
+    BOOST_TEST_CONTEXT(function) {
+      const std::vector<std::string> fault = {"TENON_TEST_FAULT=" + function + "_exits"};
+      const Outcome text = tenon_command(folder, {"devices"}, fault);
+      require_has(text.output, "[joint] error: the plugin ended the process (exit) from inside " +
+                                   function + "; devices are left as they are.");
+      require_has(text.output,
+                  "\n  joint: the process that opened its devices ended with the "
+                  "status 3, by a call of exit inside " +
+                      function + "\n");
+      require_has(error_of(devices(folder, fault), "joint"),
+                  "by a call of exit inside " + function);
+    }
+}
+
 BOOST_AUTO_TEST_CASE(a_plugin_without_devices_says_so) {
   PluginFolder folder;
   folder.add("joint", kJoint);
