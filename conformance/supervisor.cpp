@@ -30,6 +30,8 @@ using nlohmann::json;
 constexpr int kMostCrashes = 2;
 // So many operators or files that hang are enough to know.
 constexpr size_t kMostHangs = 5;
+// The same of checks of a section that are about no operator.
+constexpr size_t kMostHangsOfSection = 3;
 
 // The operator with which the device was lost, such as "matmul" in a check of linear: that of the
 // line "  in matmul: (2, 3), (3, 4) on npu:0" below the error. Of several in flight it is not known
@@ -41,6 +43,11 @@ std::string operator_in_flight(const Result& result) {
   const size_t begin = at + kBegin.size();
   if (result.detail.substr(begin).starts_with("one of the ")) return result.op;
   return result.detail.substr(begin, result.detail.find_first_of(": \n", begin) - begin);
+}
+
+// Whether the device was lost because its work did not end, as the host's error says then.
+bool is_out_of_time(const Result& result) {
+  return result.detail.find("TENON_CHECK_TIMEOUT") != result.detail.npos;
 }
 
 class Supervisor {
@@ -79,6 +86,7 @@ class Supervisor {
         take(line);
         if (line.value("lost", false)) {
           const Result result = result_from_json(line);
+          note_hang_of(result.section, result.op, is_out_of_time(result));
           return goes_on_without(result.op, /*hung=*/true, operator_in_flight(result));
         }
       } catch (const std::exception& e) {
@@ -96,6 +104,8 @@ class Supervisor {
     std::vector<std::string> all = command_;
     all.insert(all.end(), {"--from", std::to_string(resumption_.from)});
     for (auto& op : resumption_.without) all.insert(all.end(), {"--without", op});
+    for (auto& section : resumption_.without_sections)
+      all.push_back("--without-section=" + section);
     for (auto& file : resumption_.without_files) all.push_back("--without-file=" + file);
     for (auto& name : resumption_.passed) all.insert(all.end(), {"--passed", name});
     return all;
@@ -157,6 +167,15 @@ class Supervisor {
     }
   }
 
+  // Each check that waits in vain takes all of its time.
+  void note_hang_of(const std::string& section, const std::string& op, bool hung) {
+    if (!hung || !op.empty() || ++hung_of_section_[section] != kMostHangsOfSection) return;
+    report_.add(
+        {section, "", "", "the rest", Status::failed,
+         fmt::format("not run, because {} checks of it did not end in time", kMostHangsOfSection)});
+    resumption_.without_sections.push_back(section);
+  }
+
   // A check of `op` has ended the process, in `culprit`, which may be a part of it. Returns whether
   // another one has to go on.
   bool goes_on_without(const std::string& op, bool hung, const std::string& culprit) {
@@ -201,9 +220,10 @@ class Supervisor {
     if (running_) {
       running_->status = Status::failed;
       running_->detail = how;
-      const std::string op = running_->op;
+      const std::string op = running_->op, section = running_->section;
       report_.add(*std::move(running_));
       running_.reset();
+      note_hang_of(section, op, outcome.hung);
       return goes_on_without(op, outcome.hung, op);
     }
     if (!reading_.empty()) return goes_on_without_file(outcome.hung, how);
@@ -234,6 +254,7 @@ class Supervisor {
   std::optional<Result> running_;
   bool opening_ = false, opened_ = false, done_ = false, titled_ = false, failed_to_open_ = false;
   std::map<std::string, int> crashes_;
+  std::map<std::string, size_t> hung_of_section_;
   std::set<std::string> hung_;       // operators of which work did not end, and files
   std::set<std::string> intruders_;  // operators in whose checks somebody wrote to the pipe
   std::string reading_;              // the file or the case in it that HDF5 reads

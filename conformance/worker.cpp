@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
@@ -174,6 +175,17 @@ bool is_lost(Device device) {
   return true;
 }
 
+std::string why_left_out(const Check& check, const Resumption& resumption) {
+  const auto holds = [](const std::vector<std::string>& names, const std::string& name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  if (holds(resumption.without, check.op))
+    return "because checks of these operators had ended the process";
+  if (holds(resumption.without_sections, check.section))
+    return fmt::format("because checks of {} had not ended in time", check.section);
+  return "";
+}
+
 // Returns false if the rest needs another process.
 bool run_from(const Checklist& list, const Subject& subject, const Resumption& resumption,
               const Channel& channel) {
@@ -183,9 +195,8 @@ bool run_from(const Checklist& list, const Subject& subject, const Resumption& r
     Result begun{
         check.section, check.op,        std::string(check.op.empty() ? "" : name_of(check.dtype)),
         check.name,    Status::skipped, ""};
-    const auto& without = resumption.without;
-    if (std::find(without.begin(), without.end(), check.op) != without.end()) {
-      begun.detail = "because checks of these operators had ended the process";
+    begun.detail = why_left_out(check, resumption);
+    if (!begun.detail.empty()) {
       channel.say(with(to_json(begun), "end", i));
       continue;
     }

@@ -125,6 +125,7 @@ void add_conformance(CLI::App& app, bool& good) {
                        command->add_option("--from", asked->resumption.from),
                        command->add_option("--without", asked->resumption.without),
                        command->add_option("--without-file", asked->resumption.without_files),
+                       command->add_option("--without-section", asked->resumption.without_sections),
                        command->add_option("--passed", asked->resumption.passed),
                        command->add_option("--host", o.host), command->add_option("--end", o.end)})
     hidden->group("");

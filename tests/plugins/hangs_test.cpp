@@ -47,6 +47,24 @@ BOOST_AUTO_TEST_CASE(the_start_of_the_checks_ends_at_the_limit) {
       }
 }
 
+BOOST_AUTO_TEST_CASE(the_joint_is_given_up_after_three_checks_that_hang) {
+  PluginFolder folder;
+  folder.add("joint", kJoint);
+  const Outcome outcome =
+      run_child({tenon::test::build_dir() + "/bin/tenon", "conformance", "--section", "joint",
+                 "--limit", "2", "--no-check", "--plugin", folder.file("joint.tenon.json")},
+                {"TENON_TEST_FAULT=run_hangs"}, 60);
+  BOOST_TEST(outcome.status == 1, outcome.output);
+  require_has(outcome.output,
+              "FAILED joint: the rest: not run, because 3 checks of it did not end in time\n");
+  require_has(outcome.output, "\nSkipped, because checks of joint had not ended in time:\n");
+  size_t hung = 0;
+  for (size_t at = 0; (at = outcome.output.find("did not end within", at)) != std::string::npos;
+       ++at)
+    ++hung;
+  BOOST_TEST(hung == 3u, outcome.output);
+}
+
 BOOST_AUTO_TEST_CASE(hang_alone, *boost::unit_test::disabled() * boost::unit_test::label("alone")) {
   PluginFolder folder;
   folder.add("joint", kJoint);
