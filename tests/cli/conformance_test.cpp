@@ -269,7 +269,12 @@ BOOST_AUTO_TEST_CASE(lines_of_others_on_the_pipe_do_not_lose_the_report) {
 
 BOOST_AUTO_TEST_CASE(requests_that_make_no_sense_are_refused) {
   const Folder folder;
-  require_line(run(folder, "--op nothing"), 1, {"no operator is called \"nothing\"; there are "});
+  require_line(run(folder, "--op nothing"), 1,
+               {"no operator is called \"nothing\"; --list-ops prints the names of all "});
+  const auto mistyped = run(folder, "--op relo");
+  require_line(mistyped, 1, {"no operator is called \"relo\"; did you mean relu?; --list-ops "});
+  BOOST_TEST(mistyped.out.size() < 200u, mistyped.out);
+  require_line(run(folder, "--list-ops"), 0, {"\nrelu\n", "\nadd\n"});
   require_line(run(folder, "--dtype f33"), 1, {"--dtype f33: there are f32, f64"});
   require_line(run(folder, "--plugin /nowhere.so"), 1, {"/nowhere.so: No such file"});
   require_line(run(folder, "--device nothing:0"), 1, {"backend \"nothing\" cannot be used"});

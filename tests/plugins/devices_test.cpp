@@ -244,6 +244,19 @@ BOOST_AUTO_TEST_CASE(a_mistyped_key_is_named_and_does_not_keep_the_plugin_away) 
   BOOST_TEST(tenon_command(folder, {"devices", "--strict"}).status == 1);
 }
 
+BOOST_AUTO_TEST_CASE(a_key_that_is_there_twice_is_named) {
+  PluginFolder folder;
+  folder.copy_library("joint");
+  std::string text = PluginFolder::manifest("joint", "joint.so").dump();
+  text.insert(1, "\"version\": \"0.9\", ");
+  folder.write("joint.tenon.json", text);
+  const json plugin = plugin_of(devices(folder), "joint");
+  require_has(plugin["remarks"].dump(),
+              "the key \\\"version\\\" is there more than once; the last one counts");
+  BOOST_TEST(plugin["version"] == "1.2");
+  BOOST_TEST(plugin["remarks"].size() == 1u);
+}
+
 BOOST_AUTO_TEST_CASE(an_overlay_over_an_absent_backend_is_unused) {
   PluginFolder folder;
   folder.add("joint_overlay", kOverlay);
