@@ -10,6 +10,7 @@
 #include <tenon/conformance/processes.h>
 #include <tenon/conformance/run.h>
 #include <tenon/conformance/speed.h>
+#include <tenon/core/base/edit_distance.h>
 #include <tenon/core/error.h>
 
 namespace tenon::conformance {
@@ -160,21 +161,34 @@ Checklist make_checklist(const Options& options, const Subject& subject,
   return list;
 }
 
-void require_known_op(const std::string& op) {
-  if (op.empty()) return;
+std::set<std::string> operator_names() {
   std::set<std::string> names;
   for (auto& family : table())
     for (auto& line : family.lines) {
       names.insert(line.name);
       if (line.op) names.insert(line.op);
     }
+  return names;
+}
+
+void require_known_op(const std::string& op) {
+  if (op.empty()) return;
+  const auto names = operator_names();
   const size_t gradient = op.find("_backward");
   if (gradient != op.npos && names.count(op.substr(0, gradient)))
     throw ValueError(fmt::format("{} is the gradient of {}, and checked with --op {}", op,
                                  op.substr(0, gradient), op.substr(0, gradient)));
-  if (!names.count(op))
-    throw ValueError(
-        fmt::format("no operator is called \"{}\"; there are {}", op, fmt::join(names, ", ")));
+  if (names.count(op)) return;
+  constexpr size_t kFar = 3;
+  std::vector<std::string> near[kFar];
+  for (auto& name : names)
+    if (const size_t distance = edit_distance(op, name); distance < kFar)
+      near[distance].push_back(name);
+  const auto& nearest = near[1].empty() ? near[2] : near[1];
+  throw ValueError(fmt::format(
+      "no operator is called \"{}\"{}; --list-ops prints the names of all {}", op,
+      nearest.empty() ? "" : fmt::format("; did you mean {}?", fmt::join(nearest, " or ")),
+      names.size()));
 }
 
 }  // namespace tenon::conformance

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -34,7 +35,9 @@ Checklist make_checklist(const Options& options, const Subject& subject,
                          const std::vector<std::string>& command, const Resumption& resumption,
                          const Listener& listener);
 
-// Throws a ValueError with the names that there are, unless `op` is empty or in the table.
+// The names of the operators that have checks, PyTorch's and the Op's.
+std::set<std::string> operator_names();
+// Throws a ValueError with the names that may be meant, unless `op` is empty or in the table.
 void require_known_op(const std::string& op);
 
 }  // namespace tenon::conformance

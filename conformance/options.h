@@ -38,7 +38,8 @@ struct Resumption {
   size_t from = 0;
   std::vector<std::string> without;        // operators
   std::vector<std::string> without_files;  // of reference cases
-  std::vector<std::string> passed;         // names of checks of the joint
+  std::vector<std::string> without_sections;
+  std::vector<std::string> passed;  // names of checks of the joint
 };
 
 }  // namespace tenon::conformance

@@ -30,6 +30,8 @@ using nlohmann::json;
 constexpr int kMostCrashes = 2;
 // So many operators or files that hang are enough to know.
 constexpr size_t kMostHangs = 5;
+// The same of checks of a section that are about no operator.
+constexpr size_t kMostHangsOfSection = 3;
 
 // The operator with which the device was lost, such as "matmul" in a check of linear: that of the
 // line "  in matmul: (2, 3), (3, 4) on npu:0" below the error. Of several in flight it is not known
@@ -41,6 +43,11 @@ std::string operator_in_flight(const Result& result) {
   const size_t begin = at + kBegin.size();
   if (result.detail.substr(begin).starts_with("one of the ")) return result.op;
   return result.detail.substr(begin, result.detail.find_first_of(": \n", begin) - begin);
+}
+
+// Whether the device was lost because its work did not end, as the host's error says then.
+bool is_out_of_time(const Result& result) {
+  return result.detail.find("TENON_CHECK_TIMEOUT") != result.detail.npos;
 }
 
 class Supervisor {
@@ -63,12 +70,14 @@ class Supervisor {
                           .variables = variables_of_checks(options_.checked, options_.limit)});
     running_.reset();
     reading_.clear();
-    opened_ = done_ = false;
+    opening_ = opened_ = done_ = false;
     Outcome outcome;
-    // Before the first check it loads plugins, which may start a driver, and makes the list of
-    // checks. A line {"alive": true} says that a check which waits for other processes goes on.
+    // Before it opens the device and until the first check, it does what no plugin can hold up: it
+    // makes the list of checks. A line {"alive": true} says that a check which waits for other
+    // processes goes on.
     const auto limit = [&] {
-      return opened_ || !reading_.empty() ? options_.limit : std::max(options_.limit, 600u);
+      const bool limited = opening_ || opened_ || !reading_.empty();
+      return limited ? options_.limit : std::max(options_.limit, 600u);
     };
     while (worker.read_line(line_, std::chrono::seconds(limit()), outcome)) {
       std::cerr << printable_lines(worker.take_words());
@@ -77,6 +86,7 @@ class Supervisor {
         take(line);
         if (line.value("lost", false)) {
           const Result result = result_from_json(line);
+          note_hang_of(result.section, result.op, is_out_of_time(result));
           return goes_on_without(result.op, /*hung=*/true, operator_in_flight(result));
         }
       } catch (const std::exception& e) {
@@ -94,6 +104,8 @@ class Supervisor {
     std::vector<std::string> all = command_;
     all.insert(all.end(), {"--from", std::to_string(resumption_.from)});
     for (auto& op : resumption_.without) all.insert(all.end(), {"--without", op});
+    for (auto& section : resumption_.without_sections)
+      all.push_back("--without-section=" + section);
     for (auto& file : resumption_.without_files) all.push_back("--without-file=" + file);
     for (auto& name : resumption_.passed) all.insert(all.end(), {"--passed", name});
     return all;
@@ -126,6 +138,8 @@ class Supervisor {
                                    line["count"].get<size_t>(), kOperatorSet, options_.seed))
              << std::endl;
       titled_ = true;
+    } else if (line.contains("opening")) {
+      opening_ = line["opening"].get<bool>();
     } else if (line.contains("reading")) {
       reading_ = line["reading"].get<std::string>();
     } else if (line.contains("begin")) {
@@ -151,6 +165,15 @@ class Supervisor {
     } else if (line.contains("done")) {
       done_ = true;
     }
+  }
+
+  // Each check that waits in vain takes all of its time.
+  void note_hang_of(const std::string& section, const std::string& op, bool hung) {
+    if (!hung || !op.empty() || ++hung_of_section_[section] != kMostHangsOfSection) return;
+    report_.add(
+        {section, "", "", "the rest", Status::failed,
+         fmt::format("not run, because {} checks of it did not end in time", kMostHangsOfSection)});
+    resumption_.without_sections.push_back(section);
   }
 
   // A check of `op` has ended the process, in `culprit`, which may be a part of it. Returns whether
@@ -179,21 +202,32 @@ class Supervisor {
     return false;
   }
 
+  // No check has hung, but a function of a plugin.
+  void note_hang_outside_of_checks(const Outcome& outcome, const std::string& words) {
+    report_.add({done_ ? "exit" : "start", "", "", outcome.inside + " " + outcome.how,
+                 Status::failed,
+                 words.empty() ? "look with gdb where it waits, or give it more time with --limit"
+                               : "it had written:\n" + words});
+  }
+
   // The process has ended otherwise than it should.
   bool explain(const Outcome& outcome, const std::string& words) {
     const std::string how =
         (outcome.how.empty() ? "ended the process without a word" : outcome.how) +
+        (outcome.inside.empty() ? "" : "; it was inside " + outcome.inside) +
         (words.empty() ? "" : "; it had written:\n" + words);
     if (failed_to_open_) return false;
     if (running_) {
       running_->status = Status::failed;
       running_->detail = how;
-      const std::string op = running_->op;
+      const std::string op = running_->op, section = running_->section;
       report_.add(*std::move(running_));
       running_.reset();
+      note_hang_of(section, op, outcome.hung);
       return goes_on_without(op, outcome.hung, op);
     }
     if (!reading_.empty()) return goes_on_without_file(outcome.hung, how);
+    if (!outcome.inside.empty()) return note_hang_outside_of_checks(outcome, words), false;
     const char* when = done_     ? "the end of the process"
                        : opened_ ? "between two checks"
                                  : "the start of the process";
@@ -218,8 +252,9 @@ class Supervisor {
   Resumption resumption_;
   std::string line_;
   std::optional<Result> running_;
-  bool opened_ = false, done_ = false, titled_ = false, failed_to_open_ = false;
+  bool opening_ = false, opened_ = false, done_ = false, titled_ = false, failed_to_open_ = false;
   std::map<std::string, int> crashes_;
+  std::map<std::string, size_t> hung_of_section_;
   std::set<std::string> hung_;       // operators of which work did not end, and files
   std::set<std::string> intruders_;  // operators in whose checks somebody wrote to the pipe
   std::string reading_;              // the file or the case in it that HDF5 reads

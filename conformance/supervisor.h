@@ -11,8 +11,9 @@
 namespace tenon::conformance {
 
 // `command`: the program and the arguments with which it does `run_checks`; "--from N" and
-// "--without OP" and "--passed NAME" are added, and the number of the pipe as "--pipe N". Prints to
-// `out`. Returns the exit status: 0 if something passed and nothing failed.
+// "--without OP", "--without-section NAME" and "--passed NAME" are added, and the number of the
+// pipe as "--pipe N". Prints to `out`. Returns the exit status: 0 if something passed and nothing
+// failed.
 int supervise(const Options& options, const std::vector<std::string>& command, std::ostream& out);
 
 }  // namespace tenon::conformance

@@ -1,11 +1,15 @@
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstdlib>
 #include <exception>
 #include <iostream>
 #include <map>
+#include <span>
+#include <string_view>
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
@@ -14,8 +18,10 @@
 #include <tenon/conformance/report.h>
 #include <tenon/conformance/subject.h>
 #include <tenon/conformance/worker.h>
+#include <tenon/conformance/worker_process.h>
 #include <tenon/core/device.h>
 #include <tenon/core/runtime/dispatch_stats.h>
+#include <tenon/plugins/host/checked_api.h>
 #include <tenon/plugins/host/host_version.h>
 
 namespace tenon::conformance {
@@ -49,6 +55,45 @@ class Channel {
   int pipe_;
   bool prints_;
 };
+
+// Where the answer of say_where goes.
+int pipe_of_answers = -1;
+
+// The handler of SIGTERM, which a plugin may also send. Whoever waits for an answer has waited long
+// enough and ends this process, so that it stays where it is. A handler must not allocate.
+void say_where(int signal, siginfo_t* info, void*) {
+  if (info->si_code != SI_USER || info->si_pid != getppid()) {
+    std::signal(signal, SIG_DFL);
+    std::raise(signal);
+    return;
+  }
+  char text[512];
+  size_t used = 0;
+  const auto add = [&](std::string_view part) {
+    used += part.copy(text + used, std::min(part.size(), sizeof text - 8 - used));
+  };
+  add("\n");
+  add(kInside);
+  if (const auto* inside = plugins::InsidePlugin::current()) {
+    add(inside->function());
+    add(" of plugin ");
+    add(inside->name());
+  }
+  for (char& c : std::span(text).subspan(1 + kInside.size(), used - 1 - kInside.size()))
+    if (c < ' ' || c == '"' || c == '\\') c = '?';
+  used += kInsideEnd.copy(text + used, kInsideEnd.size());
+  text[used++] = '\n';
+  [[maybe_unused]] const auto written = write(pipe_of_answers, text, used);
+  for (;;) pause();
+}
+
+void answer_on(int pipe) {
+  pipe_of_answers = pipe;
+  struct sigaction action {};
+  action.sa_sigaction = say_where;
+  action.sa_flags = SA_SIGINFO;
+  sigaction(SIGTERM, &action, nullptr);
+}
 
 json with(json line, const char* key, const json& value) {
   line[key] = value;
@@ -130,6 +175,17 @@ bool is_lost(Device device) {
   return true;
 }
 
+std::string why_left_out(const Check& check, const Resumption& resumption) {
+  const auto holds = [](const std::vector<std::string>& names, const std::string& name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  if (holds(resumption.without, check.op))
+    return "because checks of these operators had ended the process";
+  if (holds(resumption.without_sections, check.section))
+    return fmt::format("because checks of {} had not ended in time", check.section);
+  return "";
+}
+
 // Returns false if the rest needs another process.
 bool run_from(const Checklist& list, const Subject& subject, const Resumption& resumption,
               const Channel& channel) {
@@ -139,9 +195,8 @@ bool run_from(const Checklist& list, const Subject& subject, const Resumption& r
     Result begun{
         check.section, check.op,        std::string(check.op.empty() ? "" : name_of(check.dtype)),
         check.name,    Status::skipped, ""};
-    const auto& without = resumption.without;
-    if (std::find(without.begin(), without.end(), check.op) != without.end()) {
-      begun.detail = "because checks of these operators had ended the process";
+    begun.detail = why_left_out(check, resumption);
+    if (!begun.detail.empty()) {
       channel.say(with(to_json(begun), "end", i));
       continue;
     }
@@ -181,9 +236,12 @@ int run_checks(const Options& options, const std::vector<std::string>& command,
   // A process that a plugin starts would keep it open after the end of this one.
   fcntl(pipe, F_SETFD, FD_CLOEXEC);
   const Channel channel(pipe, !options.host.empty() || !options.end.empty());
+  answer_on(pipe);
   try {
     if (!options.host.empty()) plugins::pretend_host_version(host_named(options.host));
+    channel.say({{"opening", true}});
     const Opened opened = open_subject(options);
+    channel.say({{"opening", false}});
     if (!options.end.empty()) return end_with_queued_work(options, opened.subject, channel);
     // A process that pretends to have another host starts no others.
     const bool alone = !options.host.empty();

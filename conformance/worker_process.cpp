@@ -178,6 +178,20 @@ bool WorkerProcess::read_line(std::string& line, std::chrono::seconds limit, Out
   return false;
 }
 
+// SIGTERM is the question. Who does not know it, or cannot hear it any more, is ended by it or does
+// not answer.
+std::string WorkerProcess::ask_where_it_is() {
+  kill(process_, SIGTERM);
+  const auto end = Clock::now() + std::chrono::milliseconds(500);
+  std::string line;
+  do {
+    while (take_line(line))
+      if (line.starts_with(kInside) && line.ends_with(kInsideEnd))
+        return line.substr(kInside.size(), line.size() - kInside.size() - kInsideEnd.size());
+  } while (read_some(end));
+  return "";
+}
+
 // It has closed its end of the pipe, or has ended, or has to be killed.
 Outcome WorkerProcess::ended(bool in_time, std::chrono::seconds limit) {
   const auto end = Clock::now() + limit;
@@ -188,6 +202,7 @@ Outcome WorkerProcess::ended(bool in_time, std::chrono::seconds limit) {
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   Outcome outcome{gone ? how_it_ended(status) : "", !gone};
   if (!gone) {
+    outcome.inside = ask_where_it_is();
     kill(-process_, SIGKILL);
     wait_for(process_);
     outcome.how = fmt::format("did not end within {} s and was killed (--limit)", limit.count());

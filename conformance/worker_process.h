@@ -4,6 +4,7 @@
 #include <chrono>
 #include <map>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -14,7 +15,12 @@ namespace tenon::conformance {
 struct Outcome {
   std::string how;  // "crashed: SIGSEGV (Segmentation fault)"; empty if it ended well
   bool hung = false;
+  // Where it hung, where it says so: "init of plugin npu".
+  std::string inside = {};
 };
+
+// How it says that, as the beginning of a line; the rest is the text and kInsideEnd.
+constexpr std::string_view kInside = "{\"inside\": \"", kInsideEnd = "\"}";
 
 // Environment variables by their names; one that is empty is taken away.
 using Variables = std::map<std::string, std::string>;
@@ -50,6 +56,7 @@ class WorkerProcess {
  private:
   bool take_line(std::string& line);
   bool read_some(std::chrono::steady_clock::time_point end);
+  std::string ask_where_it_is();
   void keep_words(const char* text, size_t size);
   Outcome ended(bool in_time, std::chrono::seconds limit);
 

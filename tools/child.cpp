@@ -31,16 +31,40 @@ void write_all(int to, const std::string& text) {
   }
 }
 
-[[noreturn]] void be_the_child(const std::function<std::string()>& work, int to) {
+// With this byte begins, instead of an answer, where the process was when it ended.
+constexpr char kEnds = 1;
+// For the exit handler of the child, until it has answered.
+int end_is_told_to = -1;
+std::string (*where_it_ends)() = nullptr;
+
+void tell_the_end() {
+  if (end_is_told_to < 0) return;
+  try {
+    if (const auto where = where_it_ends(); !where.empty())
+      write_all(end_is_told_to, kEnds + where + '\0');
+  } catch (const std::exception&) {  // it ends without a word
+  }
+}
+
+[[noreturn]] void be_the_child(const std::function<std::string()>& work, int to,
+                               std::string (*where)()) {
   dup2(STDERR_FILENO, STDOUT_FILENO);
+  if (where) {
+    end_is_told_to = to;
+    where_it_ends = where;
+    std::atexit(tell_the_end);
+  }
   try {
     // A zero byte ends the answer: what `work` leaves running may keep the pipe open.
-    write_all(to, work() + '\0');
+    const std::string answer = work() + '\0';
+    end_is_told_to = -1;
+    write_all(to, answer);
   } catch (const std::exception& e) {
     std::cerr << "tenon: " << e.what() << "\n";
   } catch (...) {
     std::cerr << "tenon: an exception of unknown type\n";
   }
+  end_is_told_to = -1;
   close(to);
   std::exit(0);
 }
@@ -87,7 +111,8 @@ bool await_end(pid_t child, int& status, Clock::time_point end) {
 
 }  // namespace
 
-ChildResult in_child(const std::function<std::string()>& work, std::chrono::milliseconds limit) {
+ChildResult in_child(const std::function<std::string()>& work, std::chrono::milliseconds limit,
+                     std::string (*where)()) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0)
     throw std::runtime_error(fmt::format("there is no pipe: {}", std::strerror(errno)));
@@ -104,7 +129,7 @@ ChildResult in_child(const std::function<std::string()>& work, std::chrono::mill
     setpgid(0, 0);  // so that a signal to its own group (kill(0, …)) ends it alone
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(126);
-    be_the_child(work, ends[1]);
+    be_the_child(work, ends[1], where);
   }
   setpgid(child, child);  // whichever of both comes first
   close(ends[1]);
@@ -115,6 +140,11 @@ ChildResult in_child(const std::function<std::string()>& work, std::chrono::mill
   const bool in_time = read_answer(ends[0], child, result, status, ended, end) &&
                        (ended || await_end(child, status, end));
   close(ends[0]);
+  std::string place;
+  if (result.text.starts_with(kEnds)) {
+    place = ", by a call of exit inside " + result.text.substr(1);
+    result = {};
+  }
   if (!in_time) {
     kill(-child, SIGKILL);  // with what it has started
     while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
@@ -124,9 +154,9 @@ ChildResult in_child(const std::function<std::string()>& work, std::chrono::mill
   } else if (WIFSIGNALED(status)) {
     result.ended = fmt::format("was ended by a signal: {}", strsignal(WTERMSIG(status)));
   } else if (WEXITSTATUS(status) != 0) {
-    result.ended = fmt::format("ended with the status {}", WEXITSTATUS(status));
+    result.ended = fmt::format("ended with the status {}{}", WEXITSTATUS(status), place);
   } else if (!result.answered) {
-    result.ended = "ended before it had answered";
+    result.ended = "ended before it had answered" + place;
   }
   return result;
 }

@@ -18,7 +18,9 @@ struct ChildResult {
 // exit handlers. It is killed, with what it has started, if that takes longer than `limit`, and
 // with this process. It has a process group of its own. What it prints to the standard output goes
 // to the standard error. Call it while this process has one thread. Throws a std::runtime_error if
-// there can be no process, and in the child nothing.
-ChildResult in_child(const std::function<std::string()>& work, std::chrono::milliseconds limit);
+// there can be no process, and in the child nothing. `where` is called if something in `work` calls
+// exit: where that is, "init", or nothing.
+ChildResult in_child(const std::function<std::string()>& work, std::chrono::milliseconds limit,
+                     std::string (*where)() = nullptr);
 
 }  // namespace tenon::tools

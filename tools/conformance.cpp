@@ -29,6 +29,7 @@ struct Asked {
   std::string dtype;
   std::string level = "all";
   bool unchecked = false;
+  bool list = false;
   int pipe = -1;
 };
 
@@ -84,7 +85,13 @@ std::vector<std::string> command_of_joint(conformance::Options options) {
   return command_of(options);
 }
 
+bool list_operators() {
+  for (auto& name : conformance::operator_names()) std::cout << name << "\n";
+  return true;
+}
+
 bool run(const Asked& asked) {
+  if (asked.list) return list_operators();
   const auto options = checked_options(asked);
   if (asked.pipe >= 0)
     return run_checks(options, command_of_joint(options), asked.resumption, asked.pipe) == 0;
@@ -105,6 +112,8 @@ void add_conformance(CLI::App& app, bool& good) {
       ->excludes(device);
   command->add_option("--cases", o.cases, "A folder of reference cases (default: the installed)");
   command->add_option("--op", o.op, "Only this operator");
+  command->add_flag("--list-ops", asked->list,
+                    "Print the names that --op knows, and check nothing");
   command->add_option("--dtype", asked->dtype, "Only this dtype, such as f32");
   command->add_option("--level", asked->level, "Operators that are required of a backend, or all")
       ->check(CLI::IsMember({"required", "all"}));
@@ -125,6 +134,7 @@ void add_conformance(CLI::App& app, bool& good) {
                        command->add_option("--from", asked->resumption.from),
                        command->add_option("--without", asked->resumption.without),
                        command->add_option("--without-file", asked->resumption.without_files),
+                       command->add_option("--without-section", asked->resumption.without_sections),
                        command->add_option("--passed", asked->resumption.passed),
                        command->add_option("--host", o.host), command->add_option("--end", o.end)})
     hidden->group("");

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
+#include <sstream>
 #include <vector>
 
 #include <fmt/core.h>
@@ -14,6 +15,7 @@
 #include <tenon/core/error.h>
 #include <tenon/core/runtime/context.h>
 #include <tenon/plugins/abi/abi.h>
+#include <tenon/plugins/host/checked_api.h>
 #include <tenon/plugins/host/registry.h>
 
 #include "child.h"
@@ -41,7 +43,7 @@ using plugins::Status;
 struct Found {
   std::string name;
   Json devices = Json::array();
-  std::string error;  // why there are none, or that it crashed
+  std::string error;  // why there are none, that it crashed, or a line for each that does not open
 };
 
 // ---- in the child
@@ -72,14 +74,28 @@ Json described(const DeviceDescription& d) {
           {"architecture", d.architecture}, {"driver", d.driver}};
 }
 
+// The devices that open, and why others do not: one that is broken hides no other.
+void take_devices(const std::string& name, Json& devices, std::string& error) {
+  constexpr size_t kMost = 8;
+  size_t broken = 0;
+  for (auto& d : describe_devices(name)) {
+    if (d.error.empty())
+      devices.push_back(described(d));
+    else if (++broken <= kMost)
+      error += (error.empty() ? "" : "\n") + printable_lines(d.error);
+  }
+  if (broken > kMost) error += fmt::format("\nand {} more devices do not open", broken - kMost);
+  if (devices.empty() && error.empty()) error = "the plugin finds no device";
+}
+
 // Opening a device loads the overlays, too, unless they are left out.
 std::string look_at(const std::string& name, bool with_overlays) {
   Json result = {{"devices", Json::array()}, {"error", ""}};
   try {
     if (!with_overlays) leave_out_overlays(name);
-    plugins::registry().load(name);
-    for (auto& d : describe_devices(name)) result["devices"].push_back(described(d));
-    if (result["devices"].empty()) result["error"] = "the plugin finds no device";
+    std::string error;
+    take_devices(name, result["devices"], error);
+    result["error"] = error;
   } catch (const PluginError&) {
     result["error"] = "cannot be loaded; see its plugins above";
   } catch (const std::exception& e) {
@@ -87,6 +103,11 @@ std::string look_at(const std::string& name, bool with_overlays) {
   }
   result["plugins"] = loaded_plugins(name);
   return result.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string where_a_plugin_ends_it() {
+  const auto* inside = plugins::InsidePlugin::current();
+  return inside ? inside->function() : "";
 }
 
 // ---- in the parent
@@ -114,7 +135,8 @@ Found probe(const std::string& name, LoadReport& report, std::chrono::seconds li
   Found found;
   found.name = name;
   auto look = [&](bool with_overlays) {
-    ChildResult child = in_child([&] { return look_at(name, with_overlays); }, limit);
+    ChildResult child =
+        in_child([&] { return look_at(name, with_overlays); }, limit, where_a_plugin_ends_it);
     if (!child.answered) return child;
     try {
       const Json answer = Json::parse(child.text);
@@ -163,7 +185,9 @@ void print_devices(const Found& found) {
   if (!found.devices.empty() && found.devices.back()["logical"])
     std::cout << "  more " << found.name << " devices on request, such as " << found.name << ":"
               << found.devices.size() << "\n";
-  if (!found.error.empty()) std::cout << "  " << found.name << ": " << found.error << "\n";
+  std::istringstream lines(found.error);
+  for (std::string line; std::getline(lines, line);)
+    std::cout << "  " << found.name << ": " << line << "\n";
 }
 
 void print_report_json(const LoadReport& report, const std::vector<Found>& backends) {

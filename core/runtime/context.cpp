@@ -287,6 +287,7 @@ DeviceContext& open(Device d) {
   static bool lent = false;
   if (!lent) lend_threads_to_plugins();
   lent = true;
+  name_who_ends_the_process();
   auto& registry = plugins::registry();
   auto& backend = registry.load(d.type());
   auto context = std::make_unique<DeviceContext>(d, backend, registry.overlays(d.type()));
@@ -310,6 +311,11 @@ uint64_t libraries_loaded() {
 }
 
 }  // namespace
+
+void name_who_ends_the_process() {
+  static constinit std::atomic<bool> done{false};
+  if (!done.exchange(true)) std::atexit([] { ended_by_a_plugin(); });
+}
 
 void close_before_new_libraries() {
   static std::atomic<uint64_t> known{0};

@@ -157,6 +157,9 @@ std::vector<DeviceContext*> open_contexts();
 // context.cpp.
 void close_before_new_libraries();
 
+// Call this before a plugin is loaded: one that ends the process while it is loaded is named.
+void name_who_ends_the_process();
+
 // The description of a device for users, as the command `tenon devices` prints it.
 struct DeviceDescription {
   Device device;
@@ -166,6 +169,7 @@ struct DeviceDescription {
   uint32_t threads;
   bool logical;
   std::string architecture, driver;  // empty if the plugin does not say
+  std::string error = {};            // why it does not open: then no more is known of it
 };
 // Opens the devices of a backend and returns their descriptions.
 TENON_API std::vector<DeviceDescription> describe_devices(std::string_view type);

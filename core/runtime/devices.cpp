@@ -8,12 +8,20 @@
 #include <tenon/core/base/printable.h>
 #include <tenon/core/device.h>
 #include <tenon/core/error.h>
+#include <tenon/core/runtime/check/work.h>
 #include <tenon/core/runtime/context.h>
 #include <tenon/plugins/host/registry.h>
 
 namespace tenon {
 
 namespace {
+
+// Plugins may be loaded here before a device is opened.
+uint32_t counted_by_plugin(std::string_view type) {
+  if (check_settings().on) checked::start_watching();
+  name_who_ends_the_process();
+  return plugins::registry().load(type).device_count();
+}
 
 // How many devices there are, `counted` of them by the plugin.
 uint32_t with_logical_devices(std::string_view type, uint32_t counted) {
@@ -25,12 +33,26 @@ uint32_t with_logical_devices(std::string_view type, uint32_t counted) {
   return counted;
 }
 
+DeviceDescription described(Device device) {
+  auto& c = context_of(device);
+  c.stream->require_open();
+  auto now = c.backend.device_info(c.handle);
+  return {c.device,
+          printable(now.name),
+          now.memory_total,
+          now.memory_free,
+          now.threads,
+          (now.flags & TN_DEVICE_LOGICAL) != 0,
+          printable(now.architecture),
+          printable(now.driver)};
+}
+
 }  // namespace
 
 uint32_t device_count(std::string_view type) {
   uint32_t counted = 0;
   try {
-    counted = plugins::registry().load(type).device_count();
+    counted = counted_by_plugin(type);
   } catch (const OutOfMemoryError&) {  // there may be devices
     throw;
   } catch (const DeviceError&) {  // no plugin, no driver or no card: no devices
@@ -40,14 +62,14 @@ uint32_t device_count(std::string_view type) {
 
 std::vector<DeviceDescription> describe_devices(std::string_view type) {
   std::vector<DeviceDescription> all;
-  const uint32_t counted = plugins::registry().load(type).device_count();
+  const uint32_t counted = counted_by_plugin(type);
   for (uint32_t i = 0, n = with_logical_devices(type, counted); i < n; ++i) {
-    auto& c = context_of(Device(type, i));
-    c.stream->require_open();
-    auto now = c.backend.device_info(c.handle);
-    all.push_back({c.device, printable(now.name), now.memory_total, now.memory_free, now.threads,
-                   (now.flags & TN_DEVICE_LOGICAL) != 0, printable(now.architecture),
-                   printable(now.driver)});
+    const Device device(type, i);
+    try {
+      all.push_back(described(device));
+    } catch (const Error& e) {
+      all.push_back({device, "", 0, 0, 0, false, "", "", e.what()});
+    }
   }
   return all;
 }

@@ -29,6 +29,8 @@ namespace tenon::plugins {
 
 constinit thread_local const InsidePlugin* InsidePlugin::current_ = nullptr;
 constinit thread_local const char* InsidePlugin::work_ = nullptr;
+constinit std::atomic<InsidePlugin::Watch (*)(InsidePlugin&) noexcept> InsidePlugin::begins_{
+    nullptr};
 
 namespace {
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -32,19 +33,54 @@ class InsidePlugin {
  public:
   InsidePlugin(const char* name, const char* library, const char* function,
                const Asked* asked = nullptr)
-      : name_(name), library_(library), function_(function), asked_(asked), outer_(current_) {
+      : name_(name),
+        library_(library),
+        function_(function),
+        asked_(asked),
+        outer_(current_),
+        ends_(nullptr) {
     current_ = this;
+    if (auto* begins = begins_.load(std::memory_order_relaxed)) [[unlikely]]
+      ends_ = begins(*this);
   }
   // In a function where another thread is.
   InsidePlugin(const InsidePlugin& other)
-      : InsidePlugin(other.name_, other.library_, other.function_, other.asked_) {}
-  ~InsidePlugin() { current_ = outer_; }
+      : name_(other.name_),
+        library_(other.library_),
+        function_(other.function_),
+        asked_(other.asked_),
+        outer_(current_),
+        ends_(nullptr) {
+    current_ = this;
+  }
+  ~InsidePlugin() {
+    if (ends_) [[unlikely]]
+      ends_(*this);
+    current_ = outer_;
+  }
   InsidePlugin& operator=(const InsidePlugin&) = delete;
 
   const char* name() const { return name_; }
-  const char* library() const { return library_; }    // its path; empty where it has none
-  const char* function() const { return function_; }  // "plan_create"
-  const Asked* asked() const { return asked_; }       // NULL where there is no more to say
+  const char* library() const { return library_; }      // its path; empty where it has none
+  const char* function() const { return function_; }    // "plan_create"
+  const Asked* asked() const { return asked_; }         // NULL where there is no more to say
+  const InsidePlugin* outer() const { return outer_; }  // where this thread was before
+
+  // From now on `begins` is called, on the thread of each call and before it, and after the call
+  // what `begins` returned.
+  using Watch = void (*)(InsidePlugin&) noexcept;
+  static void watch(Watch (*begins)(InsidePlugin&) noexcept) { begins_.store(begins); }
+  // What a watcher keeps of this call; without one it has no values.
+  struct Note {
+    InsidePlugin *previous, *next;
+    std::chrono::steady_clock::time_point began;
+    const char* work;
+    uint32_t process;
+    bool told;
+  };
+  union {
+    Note note;
+  };
 
   // Where this thread is, or NULL where it is in no plugin. Signal handlers may ask.
   static const InsidePlugin* current() { return current_; }
@@ -61,6 +97,8 @@ class InsidePlugin {
   const char *const name_, *const library_, *const function_;
   const Asked* const asked_;
   const InsidePlugin* const outer_;
+  Watch ends_;
+  TENON_API static constinit std::atomic<Watch (*)(InsidePlugin&) noexcept> begins_;
   [[gnu::tls_model(
       "initial-exec")]] TENON_API static thread_local constinit const InsidePlugin* current_;
   [[gnu::tls_model("initial-exec")]] TENON_API static thread_local constinit const char* work_;

@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <iterator>
 #include <limits>
+#include <set>
 #include <span>
 #include <utility>
 
@@ -20,6 +22,11 @@ namespace {
 constexpr size_t kMaxManifestBytes = 64 * 1024;
 constexpr size_t kMaxString = 128;
 constexpr size_t kMaxList = 64;
+
+constexpr std::string_view kKeys[] = {"name",     "variant",  "version",      "kind",
+                                      "abi",      "library",  "comment",      "preference",
+                                      "overlays", "priority", "cpu_features", "vendor_libraries"};
+constexpr std::string_view kKeysOfAbi[] = {"major", "minor"};
 
 [[noreturn]] void refuse(const std::string& why) {
   throw Refused(fmt::format("manifest: {}", why));
@@ -44,10 +51,23 @@ JsonValue parsed(const std::string& text) {
   }
 }
 
+bool is_one_of(std::span<const std::string_view> names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// Whether somebody who wrote `key` may have meant `known`.
+bool is_like(std::string_view key, std::string_view known) {
+  return key.size() <= kMaxString && edit_distance(key, known) <= 2;
+}
+
 const JsonValue& require(const JsonValue& object, const char* field) {
   auto* value = object.find(field);
-  if (!value) refuse(fmt::format("\"{}\" is missing", field));
-  return *value;
+  if (value) return *value;
+  std::string meant;
+  for (auto& [key, other] : object.fields())
+    if (!is_one_of(kKeys, key) && !is_one_of(kKeysOfAbi, key) && is_like(key, field))
+      meant = fmt::format("; \"{}\" is there, did you mean \"{}\"?", excerpt(key), field);
+  refuse(fmt::format("\"{}\" is missing{}", field, meant));
 }
 
 std::string string_of(const JsonValue& value, const std::string& field) {
@@ -100,12 +120,16 @@ std::string identifier(const std::string& text, const std::string& field) {
 void note_unread(const JsonValue::Fields& fields, std::span<const std::string_view> known,
                  Manifest& m) {
   constexpr size_t most = 8;
+  std::set<std::string_view> seen;
   for (auto& [key, value] : fields) {
-    if (std::find(known.begin(), known.end(), key) != known.end()) continue;
+    if (!seen.insert(key).second && m.remarks.size() < most)
+      m.remarks.push_back(
+          fmt::format("the key \"{}\" is there more than once; the last one counts", excerpt(key)));
+    if (is_one_of(known, key)) continue;
     if (m.remarks.size() == most) return;
     std::string remark = fmt::format("the key \"{}\" is not read", excerpt(key));
     for (auto& other : known)
-      if (key.size() <= kMaxString && edit_distance(key, other) <= 2) {
+      if (is_like(key, other)) {
         remark += fmt::format("; did you mean \"{}\"?", other);
         break;
       }
@@ -114,16 +138,12 @@ void note_unread(const JsonValue::Fields& fields, std::span<const std::string_vi
 }
 
 void note_unread(const JsonValue& object, Manifest& m) {
-  constexpr std::string_view of_all[] = {
-      "name",    "variant",    "version",  "kind",     "abi",          "library",
-      "comment", "preference", "overlays", "priority", "cpu_features", "vendor_libraries"};
-  constexpr std::string_view of_abi[] = {"major", "minor"};
-  note_unread(object.fields(), of_all, m);
+  note_unread(object.fields(), kKeys, m);
   if (m.kind == TN_PLUGIN_DEVICE)
     for (const char* key : {"overlays", "priority"})
       if (object.find(key))
         m.remarks.push_back(fmt::format("the key \"{}\" is read of an overlay only", key));
-  note_unread(require(object, "abi").fields(), of_abi, m);
+  note_unread(require(object, "abi").fields(), kKeysOfAbi, m);
 }
 
 void parse_fields(const JsonValue& object, Manifest& m) {

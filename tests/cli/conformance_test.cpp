@@ -239,8 +239,8 @@ BOOST_AUTO_TEST_CASE(how_a_process_ends_is_known_although_its_starter_ignores_ch
 
 BOOST_AUTO_TEST_CASE(a_check_that_hangs_is_ended_and_its_operator_left_out) {
   const Folder folder;
-  require_line(run(folder, faulty() + "--op sin --limit 1", "hangs"), 1,
-               {"FAILED cases: sin", "did not end within 1 s", "Skipped, because checks of these"});
+  require_line(run(folder, faulty() + "--op sin --limit 3", "hangs"), 1,
+               {"FAILED cases: sin", "did not end within 3 s", "Skipped, because checks of these"});
 }
 
 BOOST_AUTO_TEST_CASE(what_a_plugin_starts_does_not_hide_its_end) {
@@ -269,7 +269,12 @@ BOOST_AUTO_TEST_CASE(lines_of_others_on_the_pipe_do_not_lose_the_report) {
 
 BOOST_AUTO_TEST_CASE(requests_that_make_no_sense_are_refused) {
   const Folder folder;
-  require_line(run(folder, "--op nothing"), 1, {"no operator is called \"nothing\"; there are "});
+  require_line(run(folder, "--op nothing"), 1,
+               {"no operator is called \"nothing\"; --list-ops prints the names of all "});
+  const auto mistyped = run(folder, "--op relo");
+  require_line(mistyped, 1, {"no operator is called \"relo\"; did you mean relu?; --list-ops "});
+  BOOST_TEST(mistyped.out.size() < 200u, mistyped.out);
+  require_line(run(folder, "--list-ops"), 0, {"\nrelu\n", "\nadd\n"});
   require_line(run(folder, "--dtype f33"), 1, {"--dtype f33: there are f32, f64"});
   require_line(run(folder, "--plugin /nowhere.so"), 1, {"/nowhere.so: No such file"});
   require_line(run(folder, "--device nothing:0"), 1, {"backend \"nothing\" cannot be used"});
@@ -382,11 +387,11 @@ BOOST_AUTO_TEST_CASE(damaged_case_files_do_not_hide_the_others) {
   }
   fs::resize_file(folder / "cases/truncated.h5", fs::file_size(folder / "cases/whole.h5") / 2);
   BOOST_REQUIRE(mkfifo((folder / "cases/endless.h5").c_str(), 0600) == 0);
-  const auto outcome = run(folder, "--section cases --op relu --dtype f32 --limit 1 --cases '" +
+  const auto outcome = run(folder, "--section cases --op relu --dtype f32 --limit 3 --cases '" +
                                        (folder / "cases") + "'");
   require_line(outcome, 1,
                {"FAILED cases: endless.h5: cannot be read: HDF5, which read it, did not end within "
-                "1 s and was killed (--limit)",
+                "3 s and was killed (--limit)",
                 "FAILED cases: flipped.h5", "FAILED cases: truncated.h5: cannot be read: HDF5 1.",
                 "cases        2 passed, 3 failed\n"});
 }

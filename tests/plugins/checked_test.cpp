@@ -330,8 +330,8 @@ BOOST_AUTO_TEST_CASE(slow_alone, *boost::unit_test::disabled() * boost::unit_tes
   const std::string log = joint.folder.file("log"), go = joint.folder.file("go");
   const int before = dup(2), file = ::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
   const std::string said =
-      "[joint] warning: operator abs: (4,) on joint:0, module Net has not ended "
-      "after 1 seconds";
+      "joint.so): run of operator abs: (4,) on joint:0, module Net has not ended after 1 seconds "
+      "(TENON_CHECK_TIMEOUT); if it never does, gdb -p ";
   {
     ModulePath path("Net");
     const Tensor x = full({4}, -2.0).to(device);

@@ -157,6 +157,47 @@ BOOST_AUTO_TEST_CASE(an_overlay_that_crashes_is_refused_and_not_what_it_lies_ove
   BOOST_TEST(error_of(report, "joint") == "");
 }
 
+BOOST_AUTO_TEST_CASE(a_device_that_does_not_open_hides_no_other) {
+  PluginFolder folder;
+  folder.add("joint", kJoint);
+  tenon::test::Environment others("TENON_DISABLE", "cuda,onednn");
+  for (const char* only : {"0", "1"}) BOOST_TEST_CONTEXT(only) {
+      const std::string broken = std::string("joint:") + only,
+                        works = *only == '0' ? "joint:1" : "joint:0",
+                        said = "device " + broken + " cannot be opened: ";
+      const std::vector<std::string> fault = {"TENON_TEST_FAULT=device_open_error",
+                                              std::string("TENON_TEST_FAULT_INDEX=") + only};
+      const json report = devices(folder, fault);
+      require_has(error_of(report, "joint"), said);
+      require_has(error_of(report, "joint"), "a reason of its own");
+      require_has(report["devices"].dump(), "\"" + works + "\"");
+      BOOST_TEST(!has(report["devices"].dump(), broken));
+      const Outcome text = tenon_command(folder, {"devices"}, fault);
+      BOOST_TEST(text.status == 0);
+      require_has(text.output, "\n  " + works + "  ");
+      require_has(text.output, "\n  joint: " + said);
+      BOOST_TEST(tenon_command(folder, {"devices", "--strict"}, fault).status == 1);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_plugin_that_calls_exit_is_told_where) {
+  PluginFolder folder;
+  folder.add("joint", kJoint);
+  for (const std::string function : {"init", "device_count", "device_open"})
+    BOOST_TEST_CONTEXT(function) {
+      const std::vector<std::string> fault = {"TENON_TEST_FAULT=" + function + "_exits"};
+      const Outcome text = tenon_command(folder, {"devices"}, fault);
+      require_has(text.output, "[joint] error: the plugin ended the process (exit) from inside " +
+                                   function + "; devices are left as they are.");
+      require_has(text.output,
+                  "\n  joint: the process that opened its devices ended with the "
+                  "status 3, by a call of exit inside " +
+                      function + "\n");
+      require_has(error_of(devices(folder, fault), "joint"),
+                  "by a call of exit inside " + function);
+    }
+}
+
 BOOST_AUTO_TEST_CASE(a_plugin_without_devices_says_so) {
   PluginFolder folder;
   folder.add("joint", kJoint);
@@ -201,6 +242,19 @@ BOOST_AUTO_TEST_CASE(a_mistyped_key_is_named_and_does_not_keep_the_plugin_away) 
   require_has(remarks, "x\\\\n\\\\x1b[31m");
   BOOST_TEST(plugin["remarks"].size() == 4u);
   BOOST_TEST(tenon_command(folder, {"devices", "--strict"}).status == 1);
+}
+
+BOOST_AUTO_TEST_CASE(a_key_that_is_there_twice_is_named) {
+  PluginFolder folder;
+  folder.copy_library("joint");
+  std::string text = PluginFolder::manifest("joint", "joint.so").dump();
+  text.insert(1, "\"version\": \"0.9\", ");
+  folder.write("joint.tenon.json", text);
+  const json plugin = plugin_of(devices(folder), "joint");
+  require_has(plugin["remarks"].dump(),
+              "the key \\\"version\\\" is there more than once; the last one counts");
+  BOOST_TEST(plugin["version"] == "1.2");
+  BOOST_TEST(plugin["remarks"].size() == 1u);
 }
 
 BOOST_AUTO_TEST_CASE(an_overlay_over_an_absent_backend_is_unused) {

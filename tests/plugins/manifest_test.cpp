@@ -70,6 +70,16 @@ BOOST_AUTO_TEST_CASE(missing_fields_are_named) {
   }
   check_contains(reason_for({{"abi", {{"major", 1}}}}), "\"minor\" is missing");
   check_contains(reason_for({{"kind", "overlay"}}), "\"overlays\" is missing");
+  const json abi = {{"major", 1}, {"minr", 2}};
+  check_contains(reason_for({{"abi", abi}}),
+                 "\"minor\" is missing; \"minr\" is there, did you mean \"minor\"?");
+  // "major" is known itself, however alike the two are.
+  BOOST_TEST(!has(reason_for({{"abi", {{"major", 1}}}}), "did you mean"));
+  json mistyped = PluginFolder::manifest("good", "good.so");
+  mistyped["libary"] = mistyped["library"];
+  mistyped.erase("library");
+  check_contains(reason_for_text(mistyped.dump()),
+                 "\"library\" is missing; \"libary\" is there, did you mean \"library\"?");
 }
 
 BOOST_AUTO_TEST_CASE(fields_of_the_wrong_type) {

@@ -2,6 +2,7 @@
 #include <cstring>
 #include <exception>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -35,7 +36,7 @@ struct Works final : ForkMember {
 
   void before_fork() override { lock.lock(); }
   void after_fork(bool in_child) override {
-    if (in_child) first = nullptr;  // it belonged to threads that do not exist here
+    if (in_child) first = nullptr, first_call = nullptr;  // of threads that do not exist here
     lock.unlock();
   }
 
@@ -53,6 +54,23 @@ struct Works final : ForkMember {
     if (work.generation_ != fork_generation()) return;
     (work.previous_ ? work.previous_->next_ : first) = work.next_;
     if (work.next_) work.next_->previous_ = work.previous_;
+  }
+
+  void add(InsidePlugin& call) {
+    std::lock_guard guard(lock);
+    const uint32_t process = fork_generation();
+    if (watcher_of != process && watches) watch();
+    call.note = {nullptr, first_call, Work::Clock::now(), InsidePlugin::work(), process, false};
+    if (first_call) first_call->note.previous = &call;
+    first_call = &call;
+  }
+
+  void remove(InsidePlugin& call) {
+    const auto& note = call.note;
+    if (note.process != fork_generation()) return;
+    std::lock_guard guard(lock);
+    (note.previous ? note.previous->note.next : first_call) = note.next;
+    if (note.next) note.next->note.previous = note.previous;
   }
 
   // Without a thread, nothing is said of work that takes long.
@@ -77,27 +95,68 @@ struct Works final : ForkMember {
     }
   }
 
-  // Says that one piece of work takes long, if there is one of which this was not said.
-  bool tell_of_one() {
-    const auto limit = std::chrono::seconds(check_settings().seconds);
-    std::string plugin, text;
-    {
-      std::lock_guard guard(lock);
-      Work* work = first;
-      while (work && (work->told_ || Work::Clock::now() - work->begin_ < limit)) work = work->next_;
-      if (!work) return false;
-      work->told_ = true;
-      plugin = work->plugin_;
-      text = work->text_;
+  // The innermost call of a plugin for the work, or for any work, of which nothing was said.
+  InsidePlugin* call_for(const char* work, Work::Clock::time_point before) {
+    for (auto* call = first_call; call; call = call->note.next) {
+      const auto& note = call->note;
+      if (!note.told && note.began <= before && (!work || note.work == work) && !calls_more(*call))
+        return call;
     }
-    log_message(TN_LOG_WARNING, plugin,
-                fmt::format("{} has not ended after {} seconds (TENON_CHECK_TIMEOUT)", text,
-                            check_settings().seconds));
+    return nullptr;
+  }
+
+  // As where it destroys an error: whoever is told of the inner call knows enough.
+  bool calls_more(const InsidePlugin& call) const {
+    for (auto* other = first_call; other; other = other->note.next)
+      if (other->outer() == &call) return true;
+    return false;
+  }
+
+  // What takes long and is told now.
+  struct Told {
+    std::string plugin, text;
+    bool is_call;
+  };
+
+  Told tell(InsidePlugin& call) {
+    call.note.told = true;
+    for (Work* work = first; work; work = work->next_)
+      if (work->text_ == call.note.work) work->told_ = true;
+    const std::string library = *call.library() ? fmt::format(" ({})", call.library()) : "",
+                      work = call.note.work ? fmt::format(" of {}", call.note.work) : "";
+    return {call.name(),
+            fmt::format("plugin {}{}: {}{}", call.name(), library, call.function(), work), true};
+  }
+
+  std::optional<Told> find_one() {
+    const auto before = Work::Clock::now() - std::chrono::seconds(check_settings().seconds);
+    std::lock_guard guard(lock);
+    if (auto* call = call_for(nullptr, before)) return tell(*call);
+    Work* work = first;
+    while (work && (work->told_ || work->begin_ > before)) work = work->next_;
+    if (!work) return std::nullopt;
+    // A call that began a little later than its work is the better answer.
+    if (auto* call = call_for(work->text_, Work::Clock::time_point::max())) return tell(*call);
+    work->told_ = true;
+    return Told{work->plugin_, work->text_, false};
+  }
+
+  // Says that one call or piece of work takes long, if there is one of which this was not said.
+  bool tell_of_one() {
+    const auto one = find_one();
+    if (!one) return false;
+    const std::string help =
+        one->is_call ? fmt::format("; if it never does, gdb -p {} shows where it waits", getpid())
+                     : "";
+    log_message(TN_LOG_WARNING, one->plugin,
+                fmt::format("{} has not ended after {} seconds (TENON_CHECK_TIMEOUT){}", one->text,
+                            check_settings().seconds, help));
     return true;
   }
 
   SpinLock lock;
   Work* first = nullptr;
+  InsidePlugin* first_call = nullptr;
   bool watches = false;
   uint32_t watcher_of = ~0u;  // the process that has the watching thread: fork_generation()
 };
@@ -133,7 +192,12 @@ void start_watching() {
   watch_signals();
   auto& works = Works::all();
   std::lock_guard guard(works.lock);
+  if (works.watches) return;
   works.watch();
+  InsidePlugin::watch([](InsidePlugin& call) noexcept -> InsidePlugin::Watch {
+    Works::all().add(call);
+    return [](InsidePlugin& ended) noexcept { Works::all().remove(ended); };
+  });
 }
 
 // Other threads may end their work meanwhile, but their stacks remain, and the process is ending.

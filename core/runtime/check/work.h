@@ -44,8 +44,9 @@ class Work {
   char text_[512];
 };
 
-// Starts to look for work that takes longer than TENON_CHECK_TIMEOUT, and to name the plugin that
-// a signal such as SIGSEGV ends. Call it once, in checked mode.
+// Starts to look for work, and for calls of plugins, that take longer than TENON_CHECK_TIMEOUT, and
+// to name the plugin that a signal such as SIGSEGV ends. Call it in checked mode, before a plugin
+// is loaded; it may be called again.
 void start_watching();
 // Makes sure that such signals are still noticed, which another library may have changed, on this
 // thread.
