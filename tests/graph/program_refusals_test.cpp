@@ -37,7 +37,8 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_saved_is_said) {
                  "2 names of inputs are given, and the function has 1 arguments"));
   BOOST_CHECK_THROW(f.save(folder / "none" / "f.tenon"), CheckpointError);
   net.train();
-  BOOST_TEST(has(refusal([&] { f.save(file); }), "something was changed since its last call"));
+  BOOST_TEST(
+      has(refusal([&] { f.save(file); }), "something was changed since its last program ran"));
 
   const Tensor same = randn({2, 6});
   auto pinned = compile([&](const Tensor& x) { return relu(x); });
@@ -157,7 +158,7 @@ BOOST_AUTO_TEST_CASE(steps_that_need_their_optimizer_are_refused) {
   BOOST_TEST(has(text, "it takes two steps in one call"), text);
   text = refused(sgd, step,
                  [&](auto& run) { run.optimizer->load_state_dict(run.optimizer->state_dict()); });
-  BOOST_TEST(has(text, "something was changed since its last call"), text);
+  BOOST_TEST(has(text, "something was changed since its last program ran"), text);
   text = refused(sgd, step, [&](auto& run) { run.optimizer = nullptr; });
   BOOST_TEST(has(text, "does not exist any more"), text);
 
