@@ -9,6 +9,7 @@
 
 #include "checked_joint.h"
 #include "logged.h"
+#include "support/drain.h"
 
 BOOST_AUTO_TEST_SUITE(checked_copies_test)
 
@@ -103,15 +104,16 @@ BOOST_AUTO_TEST_CASE(events_alone,
                      *boost::unit_test::disabled() * boost::unit_test::label("alone")) {
   Joint joint;
   const Device device = open(kDevices[3]);
-  for (const std::string fault :
-       {"event_record_throws", "event_record_error", "event_query_throws", "event_wait_throws"}) {
-    const bool asked = fault != "event_wait_throws" || !std::getenv("TENON_CHECK");
+  std::vector<std::string> faults = {"event_record_throws", "event_record_error",
+                                     "event_query_throws"};
+  if (!std::getenv("TENON_CHECK")) faults.push_back("event_wait_throws");  // else it is not called
+  for (const std::string& fault : faults) {
     std::string text;
     const std::string log = logged([&] { text = error_with(fault + ",drain_logs", device); });
     BOOST_TEST_CONTEXT(fault << ": " << text) {
-      BOOST_TEST(!text.empty() == asked);
-      BOOST_TEST(has(log, "drain was called") == asked, log);
-      BOOST_TEST(error_of([&] { synchronize(); }) == "");
+      BOOST_TEST(!text.empty());
+      BOOST_TEST(has(log, "drain was called"), log);
+      drain();  // each event that failed is a failure
       BOOST_TEST(error_with("", device) == "");
     }
   }

@@ -209,7 +209,7 @@ BOOST_AUTO_TEST_CASE(bad_input) {
                             "lstm: the input is f64, a weight f32; convert the input");
   require_error<ValueError>(run(x, Tensor(), {}), "have 2 weights, or 4 with biases; found 0");
   require_error<ValueError>(run(x, Tensor(), w, {.num_layers = 3}), "found 4");
-  require_error<ValueError>(run(x, Tensor(), w, {.num_layers = 0}), "0 layers");
+  require_error<ValueError>(run(x, Tensor(), w, {.num_layers = 0}), "num_layers is 0");
   require_error<ValueError>(run(x, Tensor(), w, {.dropout = 2}), "dropout must lie in [0, 1]");
   require_error<ShapeError>(
       run(zeros({3, 2, 7}), Tensor(), w),
