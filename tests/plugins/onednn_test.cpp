@@ -128,6 +128,15 @@ BOOST_AUTO_TEST_CASE(large_gradients_of_small_images_are_the_overlays, *where_bu
   BOOST_TEST(ours->plan().cost_ns < base->plan().cost_ns);
 }
 
+// Rows that are a multiple of 2 KiB apart, of which oneDNN makes no copy.
+BOOST_AUTO_TEST_CASE(products_of_rows_that_evict_each_other_are_left_to_the_base, *where_built()) {
+  if (__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx2")) return;
+  const Case c{"matmul", {Desc({256, 1024}), Desc({1024, 1024})}, Desc({256, 1024}), {}};
+  const auto ours = both().overlay.plan(c, TN_F32), base = both().base.plan(c, TN_F32);
+  BOOST_REQUIRE((ours && base));
+  BOOST_TEST(ours->plan().cost_ns > base->plan().cost_ns);
+}
+
 // Few windows, far apart, on a small image: some elements of the kernel lie in the padding in all
 // of them, and their gradient is 0.
 BOOST_AUTO_TEST_CASE(elements_of_a_kernel_that_no_image_meets, *where_built()) {

@@ -274,6 +274,16 @@ void Product::finish(const Part& part, const void* workspace, void* y) const {
   }
 }
 
+// Where a part has few rows, oneDNN reads the right operand of f32 where it lies, and rows that are
+// a multiple of 2 KiB apart evict each other from the first cache. docs/benchmarks.md has how much
+// that takes.
+bool evicts_itself(const Product& p) {
+  constexpr int64_t kApart = 2048 / 4, kManyRows = 1024, kRowsOfWide = 384, kWide = 1024;
+  if (p.type != dnnl_f32 || p.transposes() || p.b.row % kApart != 0) return false;
+  const int64_t threads = p.batch == 1 ? thread_count() : 1, rows = ceil_div(p.m, threads);
+  return rows < (p.n >= kWide ? kRowsOfWide : kManyRows);
+}
+
 // On one core, for the choice between this plan and the base's (docs/benchmarks.md has the
 // measurements). Columns are computed by whole vectors, and a right operand whose columns are
 // contiguous is transposed into scratch memory first.
@@ -283,7 +293,8 @@ uint64_t cost_ns(const Product& p) {
   const double width = p.type == dnnl_f32 ? 1 : 2;
   const double columns = std::ceil(static_cast<double>(p.n) / lanes) * lanes;
   const double sums = static_cast<double>(p.m) * columns * static_cast<double>(p.k);
-  const double rate = (avx2 ? 47 : 58.0 * lanes / 16) * width;
+  const double slower = avx2 && evicts_itself(p) ? 0.6 : 1;
+  const double rate = (avx2 ? 47 * slower : 58.0 * lanes / 16) * width;
   const double packing =
       p.transposes() ? (avx2 ? 0.35 : 0.2) * static_cast<double>(p.k) * static_cast<double>(p.n)
                      : 0;
