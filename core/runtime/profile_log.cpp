@@ -16,6 +16,7 @@
 #include <tenon/core/error.h>
 #include <tenon/core/runtime/allocator.h>
 #include <tenon/core/runtime/context.h>
+#include <tenon/core/runtime/copy_name.h>
 #include <tenon/core/runtime/profile_log.h>
 
 namespace tenon::profiling {
@@ -157,9 +158,7 @@ void add_copy(const CopyTask& task, tn_stream* stream, Clock::time_point began,
   add(
       [&](Log&, Record& r) {
         r.kind = Kind::copy;
-        r.name = !task.copy.src_device   ? "copy from the host"
-                 : !task.copy.dst_device ? "copy to the host"
-                                         : "copy between devices";
+        r.name = copy_name(task.copy);
         r.by = task.api->name();
         r.context = task.by;
         r.on_device = !stream;

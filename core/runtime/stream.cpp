@@ -8,6 +8,7 @@
 
 #include <tenon/core/base/environment.h>
 #include <tenon/core/error.h>
+#include <tenon/core/runtime/copy_name.h>
 #include <tenon/core/runtime/observe.h>
 #include <tenon/core/runtime/profile_log.h>
 #include <tenon/core/runtime/stream.h>
@@ -147,12 +148,9 @@ void copy_and_log(FailureLog& own, const CopyTask& t, uint64_t ticket, tn_stream
       return failures.poison(t.copy.dst, t.copy.bytes, f);
   if (tn_error* e = observe::run_copy(t, stream)) {
     auto f = failure_of(e, [&] {
-      const char* const way = !t.copy.src_device   ? "from the host"
-                              : !t.copy.dst_device ? "to the host"
-                                                   : "between devices";
-      return std::pair(
-          fmt::format("copy of {} bytes {} by the plugin {}: ", t.copy.bytes, way, t.api->name()),
-          "");
+      return std::pair(fmt::format("copy of {} bytes {} by the plugin {}: ", t.copy.bytes,
+                                   copy_way(t.copy), t.api->name()),
+                       "");
     });
     failures.poison(t.copy.dst, t.copy.bytes, f);
     own.add_unseen(ticket, f);

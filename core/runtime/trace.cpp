@@ -19,6 +19,7 @@
 #include <tenon/core/error.h>
 #include <tenon/core/format.h>
 #include <tenon/core/runtime/context.h>
+#include <tenon/core/runtime/copy_name.h>
 #include <tenon/core/runtime/trace.h>
 #include <tenon/core/runtime/trace_file.h>
 
@@ -207,14 +208,12 @@ void add_copy(const CopyTask& task, Clock::time_point began, bool failed) noexce
   quietly([&] {
     const auto ended = Clock::now();
     const auto& copy = task.copy;
-    const char* way = !copy.src_device ? "from the host" : !copy.dst_device ? "to the host" : "";
     if (the().wanted.ops)
-      print(fmt::format("copy of {} bytes {} by {}, {}{}", copy.bytes,
-                        *way ? way : "between devices", task.api->name(), text_of(ended - began),
-                        failed ? ", failed" : ""));
+      print(fmt::format("copy of {} bytes {} by {}, {}{}", copy.bytes, copy_way(copy),
+                        task.api->name(), text_of(ended - began), failed ? ", failed" : ""));
     Members args;
     args.add("bytes", copy.bytes).add("by", task.api->name()).add("failed", failed ? "yes" : "");
-    const auto name = fmt::format("copy {}", *way ? way : "between devices");
+    const char* const name = copy_name(copy);
     add_event("copy", name, began, ended, args);
     note(task.device_work, task.by, "copy on the device", name, args);
   });

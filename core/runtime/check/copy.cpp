@@ -7,15 +7,13 @@
 #include <tenon/core/runtime/check/copy.h>
 #include <tenon/core/runtime/check/findings.h>
 #include <tenon/core/runtime/context.h>
+#include <tenon/core/runtime/copy_name.h>
 
 namespace tenon::checked {
 
 namespace {
 std::string text_of(const CopyTask& t) {
-  return fmt::format("a copy of {} bytes {}", t.copy.bytes,
-                     !t.copy.src_device   ? "from the host"
-                     : !t.copy.dst_device ? "to the host"
-                                          : "between devices");
+  return fmt::format("a copy of {} bytes {}", t.copy.bytes, copy_way(t.copy));
 }
 }  // namespace
 
