@@ -29,6 +29,8 @@ constexpr uint64_t kFirstLook = 16;
 // After so many recordings without a program, a kind of arguments is not recorded any more, until
 // something changes that is told.
 constexpr int kMostTries = 10;
+// A kind of arguments has paid for its recordings after so many replays.
+constexpr uint64_t kPaid = 16;
 
 }  // namespace
 
@@ -88,6 +90,27 @@ void KnownProgram::note_right_in(const recording::World& world) {
   });
   worlds.insert(worlds.begin(), world);
   if (worlds.size() > kMost) worlds.pop_back();
+}
+
+uint64_t KindOfCall::replays() const {
+  uint64_t sum = 0;
+  for (auto& known : programs) sum += known.program->replays;
+  return sum;
+}
+
+bool Turns::goes(const KindOfCall& oldest, size_t most) {
+  if (waits_ == 0 && unpaid_ >= std::max(most, kFewestUnpaid)) {
+    unpaid_ = 0;
+    waits_ = next_wait_;
+    next_wait_ = std::min(4 * next_wait_, kLongestWait);
+  }
+  if (waits_ > 0) {
+    --waits_;
+    ++turned_away_;
+    return false;
+  }
+  unpaid_ = oldest.replays() < kPaid ? unpaid_ + 1 : 0;
+  return true;
 }
 
 }  // namespace graph
@@ -150,18 +173,20 @@ void CompiledCalls::State::run_plainly(const CompiledBody& body, std::vector<Ten
   ++plain_calls;
 }
 
-KindOfCall& CompiledCalls::State::kind_for(std::span<const Tensor* const> arguments) {
+KindOfCall* CompiledCalls::State::kind_for(std::span<const Tensor* const> arguments) {
   for (auto kind = kinds.begin(); kind != kinds.end(); ++kind)
     if (kind->signature.fits(arguments)) {
       kinds.splice(kinds.begin(), kinds, kind);
-      return kinds.front();
+      return &kinds.front();
     }
-  while (kinds.size() >= std::max<size_t>(options.max_programs, 1)) {
+  const size_t most = std::max<size_t>(options.max_programs, 1);
+  while (kinds.size() >= most) {
+    if (!turns.goes(kinds.back(), most)) return nullptr;
     kinds.pop_back();
     ++dropped;
   }
   kinds.emplace_front().signature = signature_of(arguments);
-  return kinds.front();
+  return &kinds.front();
 }
 
 bool CompiledCalls::State::replay(KindOfCall& kind, std::span<const Tensor* const> arguments,
@@ -317,14 +342,18 @@ void CompiledCalls::call(std::span<const Tensor* const> arguments, const Compile
     state.note = why;
     return state.run_plainly(body, results);
   }
-  KindOfCall& kind = state.kind_for(arguments);
-  if (!state.replay(kind, arguments, results)) state.record(kind, arguments, body, results);
+  KindOfCall* const kind = state.kind_for(arguments);
+  state.had_no_room = !kind;
+  if (!kind) return state.run_plainly(body, results);
+  if (!state.replay(*kind, arguments, results)) state.record(*kind, arguments, body, results);
 }
 
 void CompiledCalls::reset() {
   State& state = this->state();
   const auto lock = state.lock_outside("reset");
   state.kinds.clear();
+  state.turns = {};
+  state.had_no_room = false;
 }
 
 }  // namespace detail

@@ -73,6 +73,25 @@ struct KindOfCall {
   uint64_t changes = 0;              // of the world of the last recording
   int tries = 0;                     // recordings since a program was made
   std::string note;                  // why there is none, or why the last one did not fit
+
+  uint64_t replays() const;
+};
+
+// Which kinds of arguments stay where there are more than a function may keep. If all of them took
+// turns, each would go before its replays have paid for its recordings, and every call would cost
+// more than the function itself. Those that are here stay then for a while, and the others run as
+// they are.
+class Turns {
+ public:
+  // Returns whether `oldest` goes, so that another kind finds room among `most`.
+  bool goes(const KindOfCall& oldest, size_t most);
+  uint64_t turned_away() const { return turned_away_; }
+
+ private:
+  static constexpr uint64_t kFirstWait = 64, kLongestWait = 65536;  // calls
+  static constexpr size_t kFewestUnpaid = 8;
+  size_t unpaid_ = 0;  // kinds that went one after the other, each before it had paid
+  uint64_t waits_ = 0, next_wait_ = kFirstWait, turned_away_ = 0;
 };
 
 }  // namespace graph
@@ -85,7 +104,8 @@ struct CompiledCalls::State {
   // Throws a ValueError if this thread is in a call, which goes on with what there is.
   std::unique_lock<ForkMutex> lock_outside(const char* to_do) const;
   void run_plainly(const CompiledBody& body, std::vector<Tensor>& results);
-  graph::KindOfCall& kind_for(std::span<const Tensor* const> arguments);
+  // Returns null if there is no room for these.
+  graph::KindOfCall* kind_for(std::span<const Tensor* const> arguments);
   bool replay(graph::KindOfCall& kind, std::span<const Tensor* const> arguments,
               std::vector<Tensor>& results);
   void record(graph::KindOfCall& kind, std::span<const Tensor* const> arguments,
@@ -99,7 +119,9 @@ struct CompiledCalls::State {
   mutable ForkMutex mutex{ForkOrder::calls};
   std::atomic<pthread_t> thread{0};    // that is in a call
   std::list<graph::KindOfCall> kinds;  // the last used first
-  std::string note;                    // why the last call was not even recorded
+  graph::Turns turns;
+  bool had_no_room = false;  // the last call
+  std::string note;          // why the last call was not even recorded
   uint64_t recorded_calls = 0, plain_calls = 0, made = 0, dropped = 0;
 };
 

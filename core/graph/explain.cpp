@@ -87,6 +87,11 @@ std::string CompiledCalls::explain() const {
         "  {} times the programs of the kind of arguments that was used longest ago were dropped, "
         "because CompileOptions::max_programs is {}\n",
         state.dropped, state.options.max_programs);
+  if (const uint64_t calls = state.turns.turned_away())
+    text += fmt::format(
+        "  {} calls were not recorded, because more kinds of arguments take turns than "
+        "CompileOptions::max_programs: raise it, or pad the arguments to fewer shapes\n",
+        calls);
   for (auto& kind : state.kinds) {
     text += fmt::format("  for {}:\n", text_of(kind.signature));
     for (auto& known : kind.programs) text += text_of(known);

@@ -41,6 +41,12 @@ void CompiledCalls::save(const std::filesystem::path& path,
   State& state = this->state();
   const auto write = [&] {
     const auto lock = state.lock_outside("save");
+    if (state.had_no_room)
+      throw ValueError(fmt::format(
+          "the arguments of its last call have no program, because more kinds of arguments take "
+          "turns than CompileOptions::max_programs, which is {}. Call reset(), and then the "
+          "function at least twice with the arguments that are to be saved",
+          state.options.max_programs));
     const graph::KindOfCall& kind = kind_to_save(state.kinds, state.note);
     write_program(path,
                   graph::describe_program(*kind.programs.front().program, kind.signature.tensors,

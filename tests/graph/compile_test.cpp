@@ -99,6 +99,50 @@ BOOST_AUTO_TEST_CASE(each_kind_of_arguments_gets_a_program) {
   BOOST_TEST(says(compiled, "no program yet"));
 }
 
+// How many calls explain() says were recorded.
+uint64_t recorded(const std::string& text) {
+  const std::string before = "a compiled function: ";
+  BOOST_REQUIRE(text.starts_with(before));
+  return std::stoull(text.substr(before.size()));
+}
+
+// More of them than are kept: each would be recorded anew in each turn.
+BOOST_AUTO_TEST_CASE(kinds_of_arguments_that_take_turns_are_not_recorded_for_ever) {
+  auto compiled = compile([](const Tensor& x) { return x * x + 1.0; }, {.max_programs = 4});
+  const auto turn = [&](int64_t kinds) {
+    for (int64_t n = 1; n <= kinds; ++n)
+      BOOST_TEST(same_bits(compiled(full({n}, 3.0)), full({n}, 10.0)));
+  };
+  for (int i = 0; i < 100; ++i) turn(5);
+  BOOST_TEST(recorded(compiled.explain()) < 100u);
+  BOOST_TEST(
+      says(compiled, "more kinds of arguments take turns than CompileOptions::max_programs"));
+  // Some of them have programs, which are used.
+  const uint64_t before = recorded(compiled.explain());
+  for (int i = 0; i < 4; ++i) turn(5);
+  BOOST_TEST(recorded(compiled.explain()) < before + 4 * 5);
+  BOOST_TEST(says(compiled, "replayed"));
+
+  // A kind that comes to stay gets its program, though it may have to wait.
+  for (int i = 0; i < 300; ++i) BOOST_TEST(same_bits(compiled(full({7}, 3.0)), full({7}, 10.0)));
+  BOOST_TEST(says(compiled, "(7,)"));
+  BOOST_TEST(!says(compiled, "no program: "));
+
+  compiled.reset();
+  BOOST_TEST(!says(compiled, "take turns"));
+  for (int i = 0; i < 3; ++i) turn(4);
+  BOOST_TEST(says(compiled, "replayed 1 times"));
+}
+
+// A few that are used once, such as to warm up, keep nobody waiting.
+BOOST_AUTO_TEST_CASE(kinds_of_arguments_that_come_once_keep_no_others_out) {
+  auto compiled = compile([](const Tensor& x) { return x * x; });
+  for (int64_t n = 1; n <= 15; ++n) compiled(ones({n}));
+  for (int i = 0; i < 3; ++i) compiled(ones({16}));
+  BOOST_TEST(says(compiled, "replayed 1 times"));
+  BOOST_TEST(!says(compiled, "take turns"));
+}
+
 BOOST_AUTO_TEST_CASE(reading_a_value_inside_is_an_error_that_says_where) {
   struct Picky : nn::Module<Picky> {
     Tensor forward(const Tensor& x) {

@@ -68,6 +68,32 @@ BOOST_AUTO_TEST_CASE(names_that_no_file_can_have_are_refused) {
   Program::load(file);
 }
 
+// The program that would be saved is of other arguments than those of the last call.
+BOOST_AUTO_TEST_CASE(a_function_whose_last_arguments_found_no_room_is_not_saved) {
+  TempFolder folder;
+  const std::string file = folder / "f.tenon";
+  auto f = compile([](const Tensor& x) { return x + 1.0; }, {.max_programs = 2});
+  for (int i = 0; i < 20; ++i)
+    for (int64_t n = 1; n <= 3; ++n) f(randn({n}));
+  BOOST_REQUIRE(has(f.explain(), "take turns"));
+  std::string text;
+  for (int64_t n = 1; n <= 3; ++n) {
+    f(randn({n}));
+    try {
+      f.save(file);
+    } catch (const ValueError& error) {
+      text = error.what();
+      continue;
+    }
+    Program::load(file).run({{"0", randn({n})}});  // of these arguments
+  }
+  BOOST_TEST(has(text, "no program, because more kinds of arguments take turns"));
+  f.reset();
+  for (int i = 0; i < 2; ++i) f(randn({5}));
+  f.save(file);
+  Program::load(file).run({{"0", randn({5})}});
+}
+
 // As eager functions do: what they change in place must not require a gradient.
 BOOST_AUTO_TEST_CASE(inputs_that_require_gradients_are_not_changed_in_place) {
   TempFolder folder;
