@@ -3,10 +3,12 @@
 #include <map>
 #include <set>
 #include <span>
+#include <string_view>
 #include <utility>
 
 #include <fmt/core.h>
 
+#include <tenon/core/base/printable.h>
 #include <tenon/core/error.h>
 #include <tenon/core/format.h>
 #include <tenon/core/graph/compiled_state.h>
@@ -95,6 +97,34 @@ SavedNode saved_node(const TraceNode& node, const Scalar* scalars, Device device
 
 namespace {
 
+// Names that are given. What cannot be stored, fault_of_names finds; these would be stored, and
+// not be what one can ask for: `tenon program run` takes NAME=FILE.
+void require_usable(const std::string& name, const char* what) {
+  if (name.find_first_of("=\n\r") != name.npos)
+    throw ValueError(fmt::format("the name \"{}\" of one of its {} has a line end or a '='",
+                                 excerpt(name), what));
+}
+
+void require_usable(const SavedNames& names) {
+  for (auto& name : names.inputs) require_usable(name, "inputs");
+  for (auto& name : names.outputs) require_usable(name, "outputs");
+  std::set<std::string_view> taken;
+  for (auto& [name, tensor] : names.tensors) {
+    require_usable(name, "tensors");
+    if (name.empty()) throw ValueError("one of its tensors is given an empty name");
+    if (!tensor.defined())
+      throw ValueError(
+          fmt::format("the tensor that is to be called \"{}\" is undefined", excerpt(name)));
+    if (!taken.insert(name).second)
+      throw ValueError(fmt::format("two tensors are given the name \"{}\"", excerpt(name)));
+  }
+}
+
+// The name at this place, where there is one, or the number.
+std::string name_at(const std::vector<std::string>& names, size_t i) {
+  return i < names.size() && !names[i].empty() ? names[i] : std::to_string(i);
+}
+
 // Collects the parts of a program. Storages are values, in the order in which nodes use them.
 class Description {
  public:
@@ -106,6 +136,7 @@ class Description {
         names_(names) {}
 
   SavedProgram run() {
+    require_usable(names_);
     require_storable();
     saved_.device = trace_.device;
     saved_.num_draws = trace_.num_draws;
@@ -177,8 +208,8 @@ class Description {
   void add_inputs() {
     for (size_t k = 0; k < arguments_.size(); ++k) {
       const ArgumentKind& kind = arguments_[k];
-      saved_.inputs.push_back({k < names_.inputs.size() ? names_.inputs[k] : std::to_string(k),
-                               kind.dtype, kind.shape, kind.strides, false});
+      saved_.inputs.push_back(
+          {name_at(names_.inputs, k), kind.dtype, kind.shape, kind.strides, false});
       saved_.values.push_back(
           {SavedKind::input, static_cast<uint32_t>(k), trace_.inputs[k].extent});
     }
@@ -297,7 +328,7 @@ class Description {
     for (size_t i = 0; i < trace_.num_results(); ++i) {
       const Result& result = trace_.results[i];
       SavedResult saved;
-      saved.name = i < names_.outputs.size() ? names_.outputs[i] : std::to_string(i);
+      saved.name = name_at(names_.outputs, i);
       if (result.argument >= 0) {
         saved.input = result.argument;
       } else if (result.kept >= 0) {

@@ -64,8 +64,23 @@ BOOST_AUTO_TEST_CASE(names_that_no_file_can_have_are_refused) {
   BOOST_TEST(has(refused({.inputs = {std::string(5000, 'x')}}), "has more than 4096 bytes"));
   BOOST_TEST(has(refused({.outputs = {std::string("a\0b", 3)}}), "or a zero byte"));
   BOOST_TEST(has(refused({.inputs = {"caf\xe9"}}), "of one of its inputs is not UTF-8"));
+  BOOST_TEST(
+      has(refused({.inputs = {"a=b"}}), "\"a=b\" of one of its inputs has a line end or a '='"));
+  BOOST_TEST(has(refused({.outputs = {"0", "y\n"}}), "of one of its outputs has a line end"));
+  const Tensor w = ones({2});
+  BOOST_TEST(has(refused({.tensors = {{"", w}}}), "one of its tensors is given an empty name"));
+  BOOST_TEST(has(refused({.tensors = {{"w=", w}}}), "of one of its tensors has a line end or"));
+  BOOST_TEST(has(refused({.tensors = {{"w", Tensor()}}}), "to be called \"w\" is undefined"));
+  BOOST_TEST(has(refused({.tensors = {{"w", w}, {"w", ones({3})}}}),
+                 "two tensors are given the name \"w\""));
   f.save(file, {.inputs = {std::string(4096, 'x')}, .outputs = {"1", "0"}});
   Program::load(file);
+  // An empty name of an input or output is none; a tensor that is not used may be named, and one
+  // may have two names, as those of a module's state do.
+  f.save(file, {.inputs = {"", "y"}, .outputs = {"", "d"}, .tensors = {{"w", w}, {"v", w}}});
+  Program program = Program::load(file);
+  const Tensor x = full({2}, 3.0), y = full({2}, 1.0);
+  BOOST_TEST(program.run({{"0", x}, {"y", y}})["d"].to_vector<float>()[1] == 2.0F);
 }
 
 // The program that would be saved is of other arguments than those of the last call.
