@@ -76,17 +76,17 @@ Handle group_of(hid_t parent, const std::string& name) {
 
 // Names of a group's members, sorted.
 std::vector<std::string> members(hid_t group) {
-  H5G_info_t info;
-  require(H5Gget_info(group, &info) >= 0, "HDF5 cannot list a group");
   std::vector<std::string> names;
-  for (hsize_t i = 0; i < info.nlinks; ++i) {
-    char name[256];
-    const auto length = H5Lget_name_by_idx(group, ".", H5_INDEX_NAME, H5_ITER_INC, i, name,
-                                           sizeof name, H5P_DEFAULT);
-    require(length > 0 && length < static_cast<ssize_t>(sizeof name),
-            "the name of a member is longer than a name may be");
-    names.emplace_back(name);
-  }
+  const auto add = [](hid_t, const char* name, const H5L_info_t*, void* list) noexcept {
+    try {
+      static_cast<std::vector<std::string>*>(list)->emplace_back(name);
+      return 0;
+    } catch (const std::exception&) {
+      return -1;  // nothing may be thrown through HDF5
+    }
+  };
+  require(H5Literate(group, H5_INDEX_NAME, H5_ITER_INC, nullptr, add, &names) >= 0,
+          "HDF5 cannot list a group");
   return names;
 }
 
