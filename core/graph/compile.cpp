@@ -23,9 +23,10 @@ using namespace graph;
 
 namespace {
 
-// A program looks again at its function after so many replays, and then after four times as many:
-// the function may do something else by now because of what nothing tells it.
-constexpr uint64_t kFirstLook = 16;
+// A program looks again at its function after so many replays, then after four times as many, and
+// at last after each kMostUnlooked: the function may do something else by now because of what
+// nothing tells it. A look costs a few calls of the function.
+constexpr uint64_t kFirstLook = 16, kMostUnlooked = 1024;
 // After so many recordings without a program, a kind of arguments is not recorded any more, until
 // something changes that is told.
 constexpr int kMostTries = 10;
@@ -255,7 +256,8 @@ void CompiledCalls::State::learn(KindOfCall& kind, RecordedCall call,
         with_history(known->program->compare(call.trace), known->history.get(), call.history.get());
     if (found.difference.empty()) {
       known->note_right_in(recording::world());
-      if (known->program->replays >= known->next_look) known->next_look *= 4;
+      if (known->program->replays >= known->next_look)
+        known->next_look += std::min(3 * known->next_look, kMostUnlooked);
       kind.tries = 0;
       known->program->take_host_work(std::move(call.trace));
       kind.programs.splice(kind.programs.begin(), kind.programs, known);

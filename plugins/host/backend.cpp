@@ -1,4 +1,5 @@
 #include <cctype>
+#include <cstring>
 #include <mutex>
 #include <string_view>
 #include <utility>
@@ -34,11 +35,23 @@ bool mentions(std::string_view text, std::string_view value) {
   return false;
 }
 
+// A text of a plugin, which may have lost the zero at its end: at most `most` bytes of it.
+std::string beginning(const char* text, size_t most) {
+  const size_t length = strnlen(text, most + 1);
+  if (length <= most) return text;
+  size_t end = most;
+  // Not within a character of UTF-8, of which all bytes but the first are 10xxxxxx.
+  while (end > most - 4 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
+  return std::string(text, end) + fmt::format("… (cut here: it has more than {} bytes)", most);
+}
+
 }  // namespace
 
 std::string text_of(const tn_error& error) {
+  constexpr size_t kLongestMessage = 16 << 10, kLongestDetail = 1 << 10;
   const bool silent = !error.message || !*error.message;
-  std::string message = silent ? "an error without a message; set tn_error.message" : error.message;
+  std::string message = silent ? "an error without a message; set tn_error.message"
+                               : beginning(error.message, kLongestMessage);
   if (error.code < TN_CODE_INVALID_ARGUMENT || error.code > TN_CODE_INTERNAL)
     message += fmt::format(
         " (an error with the code {}, which is none of ABI {}.{}; it counts as "
@@ -47,8 +60,10 @@ std::string text_of(const tn_error& error) {
   std::string more;
   for (size_t i = 0; error.details && i < error.num_details; ++i) {
     const auto& [key, value] = error.details[i];
-    if (value && mentions(message, value)) continue;
-    more += fmt::format("{}{}={}", more.empty() ? "" : ", ", key ? key : "?", value ? value : "?");
+    const std::string shown = value ? beginning(value, kLongestDetail) : "?";
+    if (value && mentions(message, shown)) continue;
+    more += fmt::format("{}{}={}", more.empty() ? "" : ", ",
+                        key ? beginning(key, kLongestDetail) : "?", shown);
   }
   return printable_lines(more.empty() ? message : fmt::format("{} [{}]", message, more));
 }

@@ -32,13 +32,18 @@ constexpr std::string_view kKeysOfAbi[] = {"major", "minor"};
   throw Refused(fmt::format("manifest: {}", why));
 }
 
+// What is wrong with one field. parse_fields goes on, and names all of them.
+struct Fault : ValueError {
+  using ValueError::ValueError;
+};
+
 // The report is printed on terminals, so it may contain only printable characters.
 std::string checked(const std::string& text, const std::string& field) {
   if (text.size() > kMaxString)
-    refuse(fmt::format("\"{}\" is longer than {} characters", field, kMaxString));
+    throw Fault(fmt::format("\"{}\" is longer than {} characters", field, kMaxString));
   for (unsigned char c : text)
     if (c < 0x20 || c > 0x7e)
-      refuse(fmt::format("\"{}\" holds a character that is not printable ASCII", field));
+      throw Fault(fmt::format("\"{}\" holds a character that is not printable ASCII", field));
   return text;
 }
 
@@ -67,19 +72,19 @@ const JsonValue& require(const JsonValue& object, const char* field) {
   for (auto& [key, other] : object.fields())
     if (!is_one_of(kKeys, key) && !is_one_of(kKeysOfAbi, key) && is_like(key, field))
       meant = fmt::format("; \"{}\" is there, did you mean \"{}\"?", excerpt(key), field);
-  refuse(fmt::format("\"{}\" is missing{}", field, meant));
+  throw Fault(fmt::format("\"{}\" is missing{}", field, meant));
 }
 
 std::string string_of(const JsonValue& value, const std::string& field) {
   if (value.kind() != JsonValue::string)
-    refuse(fmt::format("\"{}\" must be a string, not {}", field, value.type_name()));
+    throw Fault(fmt::format("\"{}\" must be a string, not {}", field, value.type_name()));
   return checked(value.text(), field);
 }
 
 int64_t integer_of(const JsonValue& value, const std::string& field, int64_t low, int64_t high) {
   const bool fits =
       value.kind() == JsonValue::integer && value.whole() >= low && value.whole() <= high;
-  if (!fits) refuse(fmt::format("\"{}\" must be an integer from {} to {}", field, low, high));
+  if (!fits) throw Fault(fmt::format("\"{}\" must be an integer from {} to {}", field, low, high));
   return value.whole();
 }
 
@@ -99,7 +104,7 @@ std::vector<std::string> optional_strings(const JsonValue& object, const char* f
   auto* value = object.find(field);
   if (!value) return list;
   if (value->kind() != JsonValue::array || value->items().size() > kMaxList)
-    refuse(fmt::format("\"{}\" must be an array of at most {} strings", field, kMaxList));
+    throw Fault(fmt::format("\"{}\" must be an array of at most {} strings", field, kMaxList));
   for (auto& item : value->items()) list.push_back(string_of(item, field));
   return list;
 }
@@ -110,8 +115,8 @@ std::string identifier(const std::string& text, const std::string& field) {
   bool good = !text.empty() && text.size() <= 32 && text[0] >= 'a' && text[0] <= 'z' &&
               std::all_of(text.begin(), text.end(), plain);
   if (!good)
-    refuse(fmt::format("\"{}\" is \"{}\"; it must be 1 to 32 of a-z, 0-9 and _, a letter first",
-                       field, text));
+    throw Fault(fmt::format(
+        "\"{}\" is \"{}\"; it must be 1 to 32 of a-z, 0-9 and _, a letter first", field, text));
   return text;
 }
 
@@ -146,27 +151,46 @@ void note_unread(const JsonValue& object, Manifest& m) {
   note_unread(require(object, "abi").fields(), kKeysOfAbi, m);
 }
 
-void parse_fields(const JsonValue& object, Manifest& m) {
-  m.name = identifier(string_of(require(object, "name"), "name"), "name");
-  m.variant = optional_string(object, "variant");
-  m.version = string_of(require(object, "version"), "version");
-  auto kind = string_of(require(object, "kind"), "kind");
-  if (kind != "device" && kind != "overlay")
-    refuse(fmt::format("\"kind\" is \"{}\"; it must be \"device\" or \"overlay\"", kind));
-  m.kind = kind == "device" ? TN_PLUGIN_DEVICE : TN_PLUGIN_OVERLAY;
-  m.preference = optional_int(object, "preference");
-  if (m.kind == TN_PLUGIN_OVERLAY) {
-    m.overlays = identifier(string_of(require(object, "overlays"), "overlays"), "overlays");
-    m.priority = optional_int(object, "priority");
-  }
-  auto& abi = require(object, "abi");
+void parse_abi(const JsonValue& abi, Manifest& m) {
   if (abi.kind() != JsonValue::object)
-    refuse("\"abi\" must be an object with \"major\" and \"minor\"");
+    throw Fault("\"abi\" must be an object with \"major\" and \"minor\"");
   m.abi_major = static_cast<uint32_t>(integer_of(require(abi, "major"), "abi.major", 0, 0xffff));
   m.abi_minor = static_cast<uint32_t>(integer_of(require(abi, "minor"), "abi.minor", 0, 0xffff));
-  m.library = string_of(require(object, "library"), "library");
-  m.cpu_features = optional_strings(object, "cpu_features");
-  m.vendor_libraries = optional_strings(object, "vendor_libraries");
+}
+
+tn_plugin_kind kind_of(const JsonValue& object) {
+  const auto kind = string_of(require(object, "kind"), "kind");
+  if (kind != "device" && kind != "overlay")
+    throw Fault(fmt::format("\"kind\" is \"{}\"; it must be \"device\" or \"overlay\"", kind));
+  return kind == "device" ? TN_PLUGIN_DEVICE : TN_PLUGIN_OVERLAY;
+}
+
+void parse_fields(const JsonValue& object, Manifest& m) {
+  std::string faults;
+  const auto read = [&](auto&& field) {
+    try {
+      field();
+    } catch (const Fault& fault) {
+      faults += fmt::format("{}{}", faults.empty() ? "" : "; ", fault.what());
+    }
+  };
+  const auto named = [&](const char* field) {
+    return identifier(string_of(require(object, field), field), field);
+  };
+  read([&] { m.name = named("name"); });
+  read([&] { m.variant = optional_string(object, "variant"); });
+  read([&] { m.version = string_of(require(object, "version"), "version"); });
+  read([&] { m.kind = kind_of(object); });
+  read([&] { m.preference = optional_int(object, "preference"); });
+  if (m.kind == TN_PLUGIN_OVERLAY) {
+    read([&] { m.overlays = named("overlays"); });
+    read([&] { m.priority = optional_int(object, "priority"); });
+  }
+  read([&] { parse_abi(require(object, "abi"), m); });
+  read([&] { m.library = string_of(require(object, "library"), "library"); });
+  read([&] { m.cpu_features = optional_strings(object, "cpu_features"); });
+  read([&] { m.vendor_libraries = optional_strings(object, "vendor_libraries"); });
+  if (!faults.empty()) refuse(faults);
   note_unread(object, m);
 }
 

@@ -82,6 +82,13 @@ void Registry::Impl::scan_once() {
   warn_of_unknown(kDisableVariable, "plugin", [](const Candidate&) { return true; });
   warn_of_unknown(kPreferVariable, "overlay",
                   [](const Candidate& c) { return c.manifest.kind == TN_PLUGIN_OVERLAY; });
+  const auto disabled = names_in(kDisableVariable);
+  for (auto& name : names_in(kPreferVariable))
+    if (std::find(disabled.begin(), disabled.end(), name) != disabled.end())
+      log_message(TN_LOG_WARNING, "tenon",
+                  fmt::format("{} names \"{}\", and {} switches it off; take the name out of one "
+                              "of the two",
+                              kPreferVariable, printable(name), kDisableVariable));
 }
 
 // Of names that no candidate has of which `holds` is true.

@@ -189,6 +189,20 @@ BOOST_AUTO_TEST_CASE(a_number_that_changes_later_is_found_when_the_function_is_l
   BOOST_TEST(same_bits(compiled(ones({2})), full({2}, 3.0)));
 }
 
+BOOST_AUTO_TEST_CASE(a_number_is_never_stale_for_more_than_1024_replays) {
+  double factor = 2;
+  auto compiled = compile([&](const Tensor& x) { return x * factor; });
+  const Tensor x = ones({2});
+  for (int i = 0; i < 5000; ++i) compiled(x);
+  factor = 3;
+  int stale = 0;
+  const auto replay = [&] {
+    for (; stale < 5000; ++stale) compiled(x);
+  };
+  require_error<ValueError>(replay, "number 0 of mul", "2", "3");
+  BOOST_TEST(stale <= 1024);
+}
+
 BOOST_AUTO_TEST_CASE(what_cannot_be_a_program_runs_as_always_and_says_why) {
   const Tensor x = randn({4});
   Tensor last;

@@ -114,6 +114,19 @@ BOOST_AUTO_TEST_CASE(values_that_make_no_sense) {
       check_contains(reason_for({{field, text}}), "not printable ASCII");
 }
 
+BOOST_AUTO_TEST_CASE(all_fields_that_are_wrong_are_named_at_once) {
+  const auto reason = reason_for({{"name", "CPU"},
+                                  {"kind", "Device"},
+                                  {"version", 3},
+                                  {"abi", json::object()},
+                                  {"cpu_features", "avx2"}});
+  for (const char* part : {"manifest: \"name\" is \"CPU\"", "; \"kind\" is \"Device\"",
+                           "; \"version\" must be a string", "; \"major\" is missing",
+                           "; \"cpu_features\" must be an array"})
+    check_contains(reason, part);
+  BOOST_TEST(reason.find("manifest:") == reason.rfind("manifest:"));
+}
+
 BOOST_AUTO_TEST_CASE(fields_of_a_later_version_are_passed_over) {
   PluginFolder folder;
   folder.add("good", {{"sdk", {{"compiler", "x"}}}, {"homepage", 3}});

@@ -284,4 +284,24 @@ BOOST_AUTO_TEST_CASE(badly_filled_errors_are_survived) {
   BOOST_TEST(plugins::take_message(&detailed) == "text [?=1, b=?]");
 }
 
+// Whoever logs an error should not write what a plugin has lost the end of.
+BOOST_AUTO_TEST_CASE(endless_texts_of_errors_are_cut) {
+  constexpr size_t kMessage = 16384, kDetail = 1024;
+  const auto cut = [](const char* most) {
+    return std::string("… (cut here: it has more than ") + most + " bytes)";
+  };
+  std::string message(kMessage, 'm'), value(kDetail, 'v');
+  tn_key_value details[] = {{"key", value.c_str()}};
+  tn_error error{sizeof(tn_error), TN_CODE_INTERNAL, message.c_str(), 1, details, nullptr};
+  BOOST_TEST(plugins::take_message(&error) == message + " [key=" + value + "]");
+  const std::string longer = message + std::string(50'000'000, 'n'), wider = value + "w";
+  error.message = longer.c_str(), details[0].value = wider.c_str();
+  BOOST_TEST(plugins::take_message(&error) ==
+             message + cut("16384") + " [key=" + value + cut("1024") + "]");
+  // Not within a character.
+  const std::string whole(kMessage - 1, 'm'), letters = whole + "éé";
+  error.message = letters.c_str(), error.num_details = 0;
+  BOOST_TEST(plugins::take_message(&error) == whole + cut("16384"));
+}
+
 BOOST_AUTO_TEST_SUITE_END()

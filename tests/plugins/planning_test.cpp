@@ -291,6 +291,11 @@ BOOST_AUTO_TEST_CASE(the_plans_of_a_preferred_overlay_are_used_whatever_they_cos
                none.output);
     BOOST_TEST(has(none.output, "choices: 1 2 2 2 2\n"), none.output);
   }
+  const Outcome off = with("stated_high", "stated_broken,stated_invalid,stated_high");
+  BOOST_TEST(has(off.output,
+                 "TENON_PREFER names \"stated_high\", and TENON_DISABLE switches it off; take the "
+                 "name out of one of the two\n"),
+             off.output);
 }
 
 BOOST_AUTO_TEST_CASE(a_plan_that_asks_gets_the_versions_of_its_inputs) {
