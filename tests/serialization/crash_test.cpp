@@ -1,11 +1,7 @@
-// Saving leaves the old file or the new one, whatever happens meanwhile.
-#include <algorithm>
-#include <cstdlib>
-#include <random>
-
+// Saving leaves the old file or the new one where the system refuses (kills_test.cpp: where it is
+// killed).
 #include <boost/test/unit_test.hpp>
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -17,7 +13,6 @@
 #include <tenon/serialization/checkpoint.h>
 
 #include "../files.h"
-#include "../support/sanitized.h"
 
 BOOST_AUTO_TEST_SUITE(crash_test)
 
@@ -25,8 +20,6 @@ using namespace tenon;
 using nn::StateDict;
 
 namespace {
-
-constexpr const char* kPathVariable = "TENON_TEST_SAVE_LOOP";
 
 StateDict generation(int number) {
   return {
@@ -60,91 +53,7 @@ std::string refusal(const std::filesystem::path& path, const StateDict& tensors)
   return error_of<CheckpointError>([&] { save(path, tensors); });
 }
 
-// Of this name a checkpoint is in three shards.
-constexpr const char* kSharded = "sharded.h5";
-SaveOptions options_for(const std::filesystem::path& path) {
-  return {.max_shard_size = path.filename() == kSharded ? 20'000u : 0u};
-}
-
-// Runs this program again to save for ever; returns once it has begun.
-pid_t start_save_loop(const std::filesystem::path& path) {
-  int ends[2];
-  BOOST_REQUIRE(pipe(ends) == 0);
-  const pid_t child = fork();
-  if (child == 0) {
-    dup2(ends[1], 1);
-    close(ends[0]);
-    setenv(kPathVariable, path.c_str(), 1);
-    execl("/proc/self/exe", "crash_test", "--run_test=crash_test/save_for_ever",
-          "--log_level=nothing", "--report_level=no", nullptr);
-    _exit(127);
-  }
-  close(ends[1]);
-  for (char c = 0; c != '!';) BOOST_REQUIRE(read(ends[0], &c, 1) == 1);
-  close(ends[0]);
-  return child;
-}
-
 }  // namespace
-
-// The child of the test below.
-BOOST_AUTO_TEST_CASE(save_for_ever,
-                     *boost::unit_test::disabled() * boost::unit_test::label("alone")) {
-  const char* path = std::getenv(kPathVariable);
-  BOOST_REQUIRE(path);
-  alarm(60);  // should the parent die
-  // The first one takes long where memory is checked; the kills are to fall on those after it.
-  const SaveOptions options = options_for(path);
-  save(path, generation(1), options);
-  BOOST_REQUIRE(write(1, "!", 1) == 1);
-  for (int number = 2;; ++number) save(path, generation(number), options);
-}
-
-BOOST_AUTO_TEST_CASE(killed_at_any_moment_a_save_leaves_a_whole_file) {
-  TempFolder folder;
-  const std::filesystem::path path = folder / "model.h5";
-  save(path, generation(0));
-  std::mt19937 random(2);
-  int changed = 0, leftovers = 0;
-  const int kKills = test::kSanitized ? 60 : 200;
-  for (int kill_number = 0; kill_number < kKills; ++kill_number) {
-    const pid_t child = start_save_loop(path);
-    usleep(random() % 12'000);
-    kill(child, SIGKILL);
-    int status = 0;
-    BOOST_REQUIRE(waitpid(child, &status, 0) == child);
-    BOOST_REQUIRE(WIFSIGNALED(status));
-    const int found = generation_of(path);
-    BOOST_REQUIRE(found >= 0);
-    changed += found > 0;
-    leftovers += folder.count() > 1;
-  }
-  BOOST_TEST(changed == kKills);  // each child had saved before it was killed,
-  BOOST_TEST(leftovers > 0);      // some in the middle of the next save
-  save(path, generation(1));
-  BOOST_TEST(folder.count() == 1u);  // what was left over is gone
-}
-
-BOOST_AUTO_TEST_CASE(killed_at_any_moment_a_sharded_save_leaves_a_whole_checkpoint) {
-  TempFolder folder;
-  const std::filesystem::path path = folder / kSharded;
-  std::mt19937 random(3);
-  size_t most = 0;
-  for (int kill_number = 0; kill_number < (test::kSanitized ? 15 : 40); ++kill_number) {
-    const pid_t child = start_save_loop(path);
-    usleep(random() % 20'000);
-    kill(child, SIGKILL);
-    int status = 0;
-    BOOST_REQUIRE(waitpid(child, &status, 0) == child);
-    BOOST_REQUIRE(generation_of(path) > 0);
-    most = std::max(most, folder.count());
-  }
-  BOOST_TEST(most > 4u);    // some were killed in the middle of a save,
-  BOOST_TEST(most <= 11u);  // of which the next leaves nothing
-  save(path, generation(1), options_for(path));
-  BOOST_TEST(folder.count() == 4u);
-  BOOST_TEST(generation_of(path) == 1);
-}
 
 BOOST_AUTO_TEST_CASE(leftovers_of_dead_writers_alone_are_removed) {
   TempFolder folder;

@@ -2,6 +2,7 @@
 #pragma once
 
 #define XXH_INLINE_ALL
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
@@ -62,6 +63,37 @@ inline void seal(std::string& bytes, const std::string& note = "") {
   put_checksum(24, 512, bytes.size() - 512);
   std::memcpy(bytes.data() + 64, note.data(), note.size());
   put_checksum(496, 0, 496);
+}
+
+inline uint64_t number_at(const std::string& bytes, size_t at) {
+  uint64_t value = 0;
+  std::memcpy(&value, bytes.data() + at, sizeof value);
+  return value;
+}
+
+// Makes all checksums right again of a checkpoint that has some of its pieces.
+inline void reseal(std::string& bytes) {
+  const auto put_checksum = [&](size_t at, size_t from, size_t count) {
+    const XXH128_hash_t hash = XXH3_128bits(bytes.data() + from, count);
+    const uint64_t halves[] = {hash.low64, hash.high64};
+    std::memcpy(bytes.data() + at, halves, sizeof halves);
+  };
+  const size_t pieces_at = number_at(bytes, 40);
+  for (size_t begin = 512, to = pieces_at; begin < pieces_at; to += 16) {
+    const size_t end = std::min<size_t>(((begin >> 16) + 1) << 16, pieces_at);
+    put_checksum(to, begin, end - begin);
+    begin = end;
+  }
+  put_checksum(48, pieces_at, bytes.size() - pieces_at);
+  put_checksum(24, 512, bytes.size() - 512);
+  put_checksum(496, 0, 496);
+}
+
+// Of a checkpoint that Tenon has saved: one as before there were indexes.
+inline std::string without_index(std::string bytes) {
+  std::memset(bytes.data() + 456, 0, 24);
+  reseal(bytes);
+  return bytes;
 }
 
 // Makes the checksum of the HDF5 object header around `at` right again. Version 2: "OHDR", version,
