@@ -73,7 +73,7 @@ inline std::vector<Line> activation_lines() {
       {"tanhshrink", one(tanhshrink), kFloats, one_shapes},
       {"softsign", one(softsign), kFloats, one_shapes},
       {"glu", call_glu, kFloats, halved()},
-      {"softmin", along(softmin), kReals, {{"{'dim': -1}", {{2, 5}}}, {"{'dim': 0}", {{7, 3}}}, {"{'dim': 1}", {{3, 33, 65}}}}, kSums, {.values = Values::ordinary}},
+      {"softmin", along(softmin), kReals, {{"{'dim': -1}", {{2, 5}}}, {"{'dim': 0}", {{7, 3}}}, {"{'dim': 1}", {{3, 33, 65}}}}, kSums, {.types_of_cpu = kHalves, .values = Values::ordinary}},
   };
   // clang-format on
 }

@@ -72,7 +72,7 @@ inline std::vector<Variant> multi_head_shapes() {
 inline std::vector<Line> attention_cases() {
   // clang-format off
   return {
-      {"scaled_dot_product_attention", call_attention, kReals, attention_shapes(), kLongSums, {.difference = 1e-5, .values = Values::ordinary, .inputs = "query key value attn_mask"}},
+      {"scaled_dot_product_attention", call_attention, kReals, attention_shapes(), kLongSums, {.difference = 1e-5, .types_of_cpu = kHalves, .values = Values::ordinary, .inputs = "query key value attn_mask"}},
       {"multi_head_attention_forward", call_multi_head_attention, kReals, multi_head_shapes(), kLongSums, {.difference = 1e-5, .values = Values::ordinary, .inputs = "query key value in_proj_weight in_proj_bias out_proj_weight out_proj_bias attn_mask key_padding_mask", .distinct = true}},
       {"rotary_embedding", call_rotary_embedding, kFloats,
           {{"", {{3, 4}}}, {"{'base': 100.0, 'offset': 3, 'interleaved': true}", {{2, 5, 6}}}, {"{'interleaved': true}", {{0, 4}}}, {"", {{2, 3, 70, 64}}}}, kSums, {.values = Values::ordinary}},

@@ -14,6 +14,10 @@ inline List call_binary_cross_entropy(const json& a, const List& in) {
 inline List call_binary_cross_entropy_with_logits(const json& a, const List& in) {
   return {binary_cross_entropy_with_logits(in[0], in[1], {at(in, 2), reduction_of(a), at(in, 3)})};
 }
+// Half of numbers near one lies between 0 and 1, where it can be differentiated.
+inline List call_binary_cross_entropy_of_halves(const json&, const List& in) {
+  return {binary_cross_entropy(in[0] * 0.5, in[1] * 0.5, {.reduction = Reduction::none})};
+}
 inline List call_kl_div(const json& a, const List& in) {
   return {kl_div(in[0], in[1], reduction_of(a), a.value("log_target", false))};
 }
@@ -129,26 +133,27 @@ inline std::vector<Variant> sequences() {
 }
 
 inline std::vector<Line> more_losses() {
-  const LineOptions ordinary_values = {.values = Values::ordinary};
+  const LineOptions ordinary_values = {.types_of_cpu = kHalves, .values = Values::ordinary};
   // clang-format off
   return {
-      {"binary_cross_entropy_with_logits", call_binary_cross_entropy_with_logits, kReals, and_third(compared({""}, Values::constant), Values::constant, false), kSums, {.values = Values::ordinary, .inputs = "input target weight pos_weight"}},
-      {"binary_cross_entropy", call_binary_cross_entropy, kReals, {{"{'reduction': 'none'}", {{3, 2}, In({3, 2}, Values::near_one)}}}, kSums, {.difference = 0, .values = Values::near_one, .inputs = "input target weight"}},
+      {"binary_cross_entropy_with_logits", call_binary_cross_entropy_with_logits, kReals, and_third(compared({""}, Values::constant), Values::constant, false), kSums, {.types_of_cpu = kHalves, .values = Values::ordinary, .inputs = "input target weight pos_weight"}},
+      {"binary_cross_entropy", call_binary_cross_entropy, kReals, {{"{'reduction': 'none'}", {{3, 2}, In({3, 2}, Values::near_one)}}}, kSums, {.difference = 0, .types_of_cpu = kHalves, .values = Values::near_one, .inputs = "input target weight"}},
+      {"binary_cross_entropy", call_binary_cross_entropy_of_halves, kReals, {{"", {{3, 2}, {3, 2}}}}, kSums, {.types_of_cpu = kHalves, .values = Values::near_one, .no_reference = "the line above"}},
       {"kl_div", call_kl_div, kReals, compared({"", ", 'log_target': true"}, Values::positive), kSums, ordinary_values},
       {"kl_div", call_kl_div, kReals, {{"{'reduction': 'batchmean'}", {{3, 2}, positive_in({3, 2})}}}, kSums, ordinary_values},
       {"huber_loss", call_huber_loss, kReals, compared({"", ", 'delta': 0.7"}, Values::any), kSums, ordinary_values},
       {"smooth_l1_loss", call_smooth_l1_loss, kReals, compared({"", ", 'beta': 0.7", ", 'beta': 0.0"}, Values::any), kSums, ordinary_values},
-      {"poisson_nll_loss", call_poisson_nll_loss, kReals, compared({"", ", 'log_input': false, 'full': true", ", 'full': true"}, Values::positive), kSums, {.values = Values::positive}},
-      {"gaussian_nll_loss", call_gaussian_nll_loss, kReals, of_rows({"", ", 'full': true"}, true), kSums, {.values = Values::positive}},
-      {"hinge_embedding_loss", call_hinge_embedding_loss, kReals, compared({"", ", 'margin': 0.4"}, Values::constant), kSums, {.values = Values::ordinary}},
+      {"poisson_nll_loss", call_poisson_nll_loss, kReals, compared({"", ", 'log_input': false, 'full': true", ", 'full': true"}, Values::positive), kSums, {.types_of_cpu = kHalves, .values = Values::positive}},
+      {"gaussian_nll_loss", call_gaussian_nll_loss, kReals, of_rows({"", ", 'full': true"}, true), kSums, {.types_of_cpu = kHalves, .values = Values::positive}},
+      {"hinge_embedding_loss", call_hinge_embedding_loss, kReals, compared({"", ", 'margin': 0.4"}, Values::constant), kSums, {.types_of_cpu = kHalves, .values = Values::ordinary}},
       {"margin_ranking_loss", call_margin_ranking_loss, kReals, and_third(compared({"", ", 'margin': 0.4"}, Values::any), Values::constant, true), kSums, ordinary_values},
       {"soft_margin_loss", call_soft_margin_loss, kReals, compared({""}, Values::constant), kSums, ordinary_values},
       {"triplet_margin_loss", call_triplet_margin_loss, kReals, of_rows({"", ", 'swap': true", ", 'p': 1.0, 'margin': 0.3"}, true), kLongSums, ordinary_values},
       {"cosine_embedding_loss", call_cosine_embedding_loss, kReals, of_rows({"", ", 'margin': -0.3"}, false), kLongSums, ordinary_values},
-      {"multi_margin_loss", call_multi_margin_loss, kReals, of_labels({"", ", 'p': 2", ", 'margin': 0.5"}, false, true), kSums, {.values = Values::ordinary, .inputs = "input target weight"}},
+      {"multi_margin_loss", call_multi_margin_loss, kReals, of_labels({"", ", 'p': 2", ", 'margin': 0.5"}, false, true), kSums, {.types_of_cpu = kHalves, .values = Values::ordinary, .inputs = "input target weight"}},
       {"multilabel_margin_loss", call_multilabel_margin_loss, kReals, of_labels({""}, true, false), kSums, ordinary_values},
-      {"multilabel_soft_margin_loss", call_multilabel_soft_margin_loss, kReals, and_third(compared({""}, Values::constant), Values::constant, true), kSums, {.values = Values::ordinary, .inputs = "input target weight"}},
-      {"ctc_loss", call_ctc_loss, kReals, sequences(), kLongSums, {.difference = 0, .values = Values::ordinary, .inputs = "logits targets input_lengths target_lengths"}},
+      {"multilabel_soft_margin_loss", call_multilabel_soft_margin_loss, kReals, and_third(compared({""}, Values::constant), Values::constant, true), kSums, {.types_of_cpu = kHalves, .values = Values::ordinary, .inputs = "input target weight"}},
+      {"ctc_loss", call_ctc_loss, kReals, sequences(), kLongSums, {.difference = 0, .types_of_cpu = kHalves, .values = Values::ordinary, .inputs = "logits targets input_lengths target_lengths"}},
   };
   // clang-format on
 }

@@ -124,7 +124,7 @@ inline std::vector<Line> normalization_cases() {
       {"log_softmax", along(log_softmax), kReals, lines_of_all_sizes(), kLongSums, {.types_of_cpu = kHalves, .values = Values::ordinary}},
       {"layer_norm", call_layer_norm, kReals, layers_of_all_sizes(), kLongSums, {.difference = 1e-5, .types_of_cpu = kHalves, .values = Values::ordinary, .distinct = true}},
       {"batch_norm", call_batch_norm, kReals, channels_of_all_sizes(), kLongSums, {.difference = 1e-5, .types_of_cpu = kHalves, .values = Values::ordinary, .distinct = true}},
-      {"batch_norm_stats", call_batch_norm_stats, kReals, {{"{'running_mean': [0.5, 1, 2], 'running_var': [1, 2, 3], 'momentum': 0.2, 'eps': 1e-4}", {{4, 3, 5}}}}, kLongSums, {.difference = 0, .values = Values::ordinary}},
+      {"batch_norm_stats", call_batch_norm_stats, kReals, {{"{'running_mean': [0.5, 1, 2], 'running_var': [1, 2, 3], 'momentum': 0.2, 'eps': 1e-4}", {{4, 3, 5}}}}, kLongSums, {.difference = 0, .types_of_cpu = kHalves, .values = Values::ordinary}},
       {"group_norm", call_group_norm, kFloats,
           {{"{'num_groups': 2}", {{2, 4, 3}, {4}, {4}}}, {"{'num_groups': 1}", {{3, 5}}}, {"{'num_groups': 6}", {{2, 6, 5, 7}, {6}, absent()}}, {"{'num_groups': 2}", {{0, 4, 3}, {4}}}, {"{'num_groups': 32}", {{4, 64, 28, 28}, {64}, {64}}, kF32}, {"{'num_groups': 2}", {{3, 8}, {8}, {8}}}, {"{'num_groups': 3}", {{5, 111}, {111}, {111}}}, {"{'num_groups': 2}", {{3, 4, 5, 7}, absent(), {4}}}, {"{'num_groups': 5}", {{2, 5, 1}, {5}, {5}}}, {"{'num_groups': 2}", {{300, 6, 1, 9}, {6}, {6}}}},
           kLongSums, {.difference = 1e-5, .values = Values::ordinary, .distinct = true}},

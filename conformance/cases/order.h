@@ -153,7 +153,7 @@ inline std::vector<Line> order_cases() {
       {"logcumsumexp", along(logcumsumexp), kFloats, lines_of(sums), kSums, {.difference = 1e-5, .values = sums}},
       {"cummax", call_running_extreme<cummax>, kAll, joined(lines, ties), kExact},
       {"cummin", call_running_extreme<cummin>, kAll, joined(lines, ties), kExact},
-      {"diff", call_diff, kReals | kIntegers | kBool, {{"{'n': 1, 'dim': 1}", {{3, 5}}}, {"{'n': 2, 'dim': 0}", {{6, 4}}}, {"{'n': 1}", {{2, 3}, {2, 2}, {2, 1}}}, {"{'n': 9, 'dim': 0}", {{5, 2}}}, {"{'n': 3}", {{40, 300}}}}, kSums, {.values = Values::ordinary}},
+      {"diff", call_diff, kReals | kIntegers | kBool, {{"{'n': 1, 'dim': 1}", {{3, 5}}}, {"{'n': 2, 'dim': 0}", {{6, 4}}}, {"{'n': 1}", {{2, 3}, {2, 2}, {2, 1}}}, {"{'n': 9, 'dim': 0}", {{5, 2}}}, {"{'n': 3}", {{40, 300}}}}, kSums, {.types_of_cpu = kHalves, .values = Values::ordinary}},
       {"sort", call_sort, kAll, joined(joined(lines, ties), joined(lines_of(any, "'descending': true"), lines_of(steps_, "'descending': true"))), kExact},
       {"argsort", call_argsort, kAll, joined(ties, lines_of(any, "'descending': true")), kExact, {.difference = 0}},
       {"msort", one(msort), kAll, {{"", {{7}}}, {"", {{5, 3}}}, {"", {{300, 40}}}}, kExact, {.no_reference = "sort along the first dimension"}},
@@ -177,13 +177,13 @@ inline std::vector<Line> order_cases() {
       {"min", call_choice<min, min>, kAll, joined(filled_lines(any), filled_lines(steps_, "'keepdim': true")), kExact},
       {"min", call_choice<min, min>, kAll, {{"", {{3, 4}}}, {"", {{}}}, {"", {{900, 8}}}}, kExact, {.no_reference = "the first line has it"}},
       {"aminmax", call_aminmax, kAll, {{"", {{3, 4}}}, {"{'dim': 1}", {{3, 5}}}, {"{'dim': 0, 'keepdim': true}", {{300, 40}}}}, kExact},
-      {"nansum", call_nansum, kReals | kIntegers | kBool, sets, kSums, {.values = sums}},
-      {"nanmean", call_nanmean, kReals, sets, kSums, {.values = sums}},
+      {"nansum", call_nansum, kReals | kIntegers | kBool, sets, kSums, {.types_of_cpu = kHalves, .values = sums}},
+      {"nanmean", call_nanmean, kReals, sets, kSums, {.types_of_cpu = kHalves, .values = sums}},
       {"count_nonzero", call_count_nonzero, kAll, {{"", {{2, 3, 4}}}, {"{'dim': [1]}", {{5, 3}}}, {"{'dim': [0]}", {{400, 33}}}, {"", {{0, 3}}}}, kExact, {.difference = 0}},
-      {"var_mean", call_var_mean, kReals, sets, kLongSums, {.difference = 1e-5, .values = sums}},
-      {"std_mean", call_std_mean, kReals, sets, kLongSums, {.difference = 1e-4, .values = sums, .distinct = true}},
-      {"dist", call_dist, kReals, {{"{'p': 2}", {{3, 4}, {3, 4}}}, {"{'p': 1}", {{5}, {2, 5}}}, {"{'p': 3}", {{20, 30}, {20, 30}}}, {"{'p': 'inf'}", {{20, 30}, {20, 30}}}, {"{'p': 0}", {{20, 30}, {20, 30}}}}, kLongSums, {.difference = 1e-5, .values = Values::ordinary}},
-      {"renorm", call_renorm, kReals, {{"{'p': 2, 'dim': 0, 'maxnorm': 1.5}", {{3, 4}}}, {"{'p': 1, 'dim': 1, 'maxnorm': 3}", {{2, 3, 4}}}, {"{'p': 3, 'dim': -1, 'maxnorm': 20}", {{30, 40}}}}, kLongSums, {.difference = 1e-5, .values = Values::ordinary}},
+      {"var_mean", call_var_mean, kReals, sets, kLongSums, {.difference = 1e-5, .types_of_cpu = kHalves, .values = sums}},
+      {"std_mean", call_std_mean, kReals, sets, kLongSums, {.difference = 1e-4, .types_of_cpu = kHalves, .values = sums, .distinct = true}},
+      {"dist", call_dist, kReals, {{"{'p': 2}", {{3, 4}, {3, 4}}}, {"{'p': 1}", {{5}, {2, 5}}}, {"{'p': 3}", {{20, 30}, {20, 30}}}, {"{'p': 'inf'}", {{20, 30}, {20, 30}}}, {"{'p': 0}", {{20, 30}, {20, 30}}}}, kLongSums, {.difference = 1e-5, .types_of_cpu = kHalves, .values = Values::ordinary}},
+      {"renorm", call_renorm, kReals, {{"{'p': 2, 'dim': 0, 'maxnorm': 1.5}", {{3, 4}}}, {"{'p': 1, 'dim': 1, 'maxnorm': 3}", {{2, 3, 4}}}, {"{'p': 3, 'dim': -1, 'maxnorm': 20}", {{30, 40}}}}, kLongSums, {.difference = 1e-5, .types_of_cpu = kHalves, .values = Values::ordinary}},
   };
   // clang-format on
 }

@@ -64,7 +64,7 @@ inline std::vector<Line> random_cases() {
         {"{'low': -9223372036854775808, 'high': 9223372036854775807}", {{4099}}, set_of({i64})}}, {.difference = 0, .no_reference = seeded}},
       {"dropout", call_dropout, kReals,
        {{"{'p': 0.4}", {{20}}}, {"{'p': 0.1}", {{1031}}}, {"{'p': 0.5}", {{64, 96}}}, {"{'p': 1.0}", {{7}}}, {"{'p': 0.5}", {{0}}}, {"{'p': 0.1}", {{3, 1367}}}},
-       kExact, {.values = Values::ordinary, .no_reference = seeded}},
+       kExact, {.types_of_cpu = kHalves, .values = Values::ordinary, .no_reference = seeded}},
       {"multinomial", call_multinomial, kReals, {{"{'num_samples': 3, 'replacement': false}", {{7}}}, {"{'num_samples': 1, 'replacement': false}", {{5, 31}}}, {"{'num_samples': 40, 'replacement': true}", {{5, 31}}}}, kExact, {.difference = 0, .values = Values::positive, .no_reference = seeded}},
       {"bernoulli", call_bernoulli, kReals, {{"", {{}}}, {"", {{1031}}}, {"", {{0, 3}}}}, kExact, {.difference = 0, .no_reference = seeded}},
   };

@@ -201,7 +201,7 @@ inline std::vector<Line> shape_cases() {
       {"diagonal", call_diagonal, kAll, {{"", {{3, 4}}}, {"{'offset': -2, 'dim1': 2, 'dim2': 0}", {{3, 4, 5}}}, {"{'offset': 1, 'dim1': -1, 'dim2': -2}", {{17, 31, 33}}}, {"{'offset': 9}", {{3, 4}}}}, kExact},
       {"diag_embed", call_diag_embed, kAll, {{"", {{3, 4}}}, {"{'offset': -2, 'dim1': 0, 'dim2': 2}", {{3, 4}}}, {"{'offset': 1}", {{65}}}, {"", {{0}}}, {"", {{9, 61}}, kAll, true}}, kExact},
       {"diag", call_with_diagonal<diag>, kAll, {{"", {{4}}}, {"{'diagonal': -1}", {{4}}}, {"{'diagonal': 2}", {{5, 6}}}, {"{'diagonal': -30}", {{64, 31}}}}, kExact},
-      {"trace", one(trace), kReals | kIntegers, {{"", {{3, 4}}}, {"", {{64, 31}}}, {"", {{0, 3}}}}, kSums, {.types_elsewhere = kHalves, .values = Values::ordinary}},
+      {"trace", one(trace), kReals | kIntegers, {{"", {{3, 4}}}, {"", {{64, 31}}}, {"", {{0, 3}}}}, kSums, {.types_elsewhere = kHalves, .types_of_cpu = kHalves, .values = Values::ordinary}},
       {"tril", call_with_diagonal<tril>, kAll, {{"", {{3, 4}}}, {"{'diagonal': -1}", {{2, 5, 3}}}, {"{'diagonal': 2}", {{33, 65}}}, {"{'diagonal': 99}", {{3, 4}}}, {"{'diagonal': -99}", {{3, 4}}}, {"", {{2, 0, 3}}}}, kExact},
       {"triu", call_with_diagonal<triu>, kAll, {{"", {{3, 4}}}, {"{'diagonal': -1}", {{2, 5, 3}}}, {"{'diagonal': 2}", {{33, 65}}}, {"{'diagonal': 99}", {{3, 4}}}, {"{'diagonal': -99}", {{3, 4}}}, {"", {{2, 0, 3}}}}, kExact},
       {"flip", call_flip, kAll, {{"{'dims': [1]}", {{2, 3, 4}}}, {"{'dims': [0, -1]}", {{5, 31, 17}}}, {"{'dims': [0]}", {{1031}}}, {"{'dims': []}", {{2, 3}}}, {"{'dims': [0]}", {{0, 3}}}}, kExact},

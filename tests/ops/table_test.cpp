@@ -182,10 +182,8 @@ void add_history(const std::vector<Tensor>& tensors, std::set<std::string>& name
 // Operators with a gradient rule that no check of gradients differentiates, and why.
 const std::map<std::string, const char*>& not_differentiated() {
   static const std::map<std::string, const char*> reasons = {
-      {"binary_cross_entropy", "takes numbers between 0 and 1; more_loss_test.cpp has both orders"},
       {"ctc_loss", "has no second order, in PyTorch neither; the reference cases have the first"},
       {"ctc_loss_backward", "its rule says that there is no second order"},
-      {"floor_divide", "a step function: its gradients are zeros"},
   };
   return reasons;
 }
