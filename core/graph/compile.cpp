@@ -342,6 +342,7 @@ void CompiledCalls::call(std::span<const Tensor* const> arguments, const Compile
   } const leave{state.thread};
   if (auto* why = reason_not_to_record(arguments)) {
     state.note = why;
+    state.had_no_room = false;
     return state.run_plainly(body, results);
   }
   KindOfCall* const kind = state.kind_for(arguments);

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <mutex>
 #include <utility>
@@ -193,9 +194,11 @@ void Program::State::require_known(const NamedTensors& given) const {
       throw ValueError(fmt::format("the program of '{}' has no input \"{}\"; it has {}", this->name,
                                    printable(name),
                                    names_in(inputs, [](auto& in) { return in.key; })));
+    const auto has_the_name = [&](auto& entry) { return entry.first == name; };
+    if (std::count_if(given.begin(), given.end(), has_the_name) > 1)
+      throw ValueError(fmt::format("the input \"{}\" of the program of '{}' is given twice",
+                                   printable(name), this->name));
   }
-  if (given.size() > inputs.size())
-    throw ValueError(fmt::format("an input of the program of '{}' is given twice", this->name));
 }
 
 const Tensor& Program::State::checked_input(size_t k, const NamedTensors& given) const {

@@ -226,6 +226,14 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_a_program_runs_as_always_and_says_why) {
   BOOST_TEST(says(seeds, "generator of random numbers is set"));
 }
 
+BOOST_AUTO_TEST_CASE(calls_that_differ_in_attributes_alone_are_told_apart) {
+  int64_t dim = 0;
+  auto compiled = compile([&](const Tensor& x) { return softmax(x, dim++ % 2); });
+  for (int i = 0; i < 4; ++i) compiled(ones({2, 2}));
+  BOOST_TEST(says(compiled, "operator 0, softmax"));
+  BOOST_TEST(says(compiled, "had other attributes than before, or tensors that lie otherwise"));
+}
+
 BOOST_AUTO_TEST_CASE(a_result_with_a_history_has_another_program_than_one_without) {
   const Tensor w = ones({3}).requires_grad_();
   auto compiled = compile([&](const Tensor& x) { return (x * w).sum(); });

@@ -237,6 +237,7 @@ BOOST_AUTO_TEST_CASE(inputs_that_do_not_fit_are_named) {
   BOOST_TEST(has(run({}), "input \"x\" of the program of '"));
   BOOST_TEST(has(run({}), "is missing; it is f32 (2, 3)"));
   BOOST_TEST(has(run({{"y", x}}), "has no input \"y\"; it has \"x\""));
+  BOOST_TEST(has(run({{"x", x}, {"x", x}}), "the input \"x\" of the program of '"));
   BOOST_TEST(has(run({{"x", x}, {"x", x}}), "is given twice"));
   BOOST_TEST(has(run({{"x", x.to(f64)}}), "is f32, found f64"));
   BOOST_TEST(has(run({{"x", x.t()}}), "has the shape (2, 3), found (3, 2)"));
