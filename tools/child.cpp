@@ -8,6 +8,7 @@
 #include <cstring>
 #include <iostream>
 #include <stdexcept>
+#include <string_view>
 #include <thread>
 
 #include <fcntl.h>
@@ -23,7 +24,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-void write_all(int to, const std::string& text) {
+void write_all(int to, std::string_view text) {
   for (size_t at = 0; at < text.size();) {
     const ssize_t n = write(to, text.data() + at, text.size() - at);
     if (n < 0 && errno != EINTR) return;
@@ -31,40 +32,59 @@ void write_all(int to, const std::string& text) {
   }
 }
 
-// With this byte begins, instead of an answer, where the process was when it ended.
-constexpr char kEnds = 1;
-// For the exit handler of the child, until it has answered.
-int end_is_told_to = -1;
-std::string (*where_it_ends)() = nullptr;
+// With this byte begins, instead of an answer, where the process is.
+constexpr char kPlace = 1;
+// Where the child says that, until it has answered; and what knows it.
+int place_is_told_to = -1;
+PluginFunction (*current_place)() = nullptr;
 
-void tell_the_end() {
-  if (end_is_told_to < 0) return;
-  try {
-    if (const auto where = where_it_ends(); !where.empty())
-      write_all(end_is_told_to, kEnds + where + '\0');
-  } catch (const std::exception&) {  // it ends without a word
+// "init of plugin npu". Without memory of its own, as the handler of a signal calls it.
+void tell_the_place() {
+  const int to = place_is_told_to;
+  const PluginFunction place = to < 0 ? PluginFunction() : current_place();
+  if (!place.name) return;
+  write_all(to, std::string_view(&kPlace, 1));
+  for (const char* part : {place.name, " of plugin ", place.plugin}) write_all(to, part);
+  write_all(to, std::string_view("", 1));
+}
+
+// The handler of SIGTERM, which a plugin may also send. The parent has waited long enough and ends
+// this process after it has said where it is.
+void answer_the_parent(int signal, siginfo_t* info, void*) {
+  if (info->si_code != SI_USER || info->si_pid != getppid()) {
+    std::signal(signal, SIG_DFL);
+    std::raise(signal);
+    return;
   }
+  tell_the_place();
+  for (;;) pause();
+}
+
+void answer_on(int to, PluginFunction (*where)()) {
+  place_is_told_to = to;
+  current_place = where;
+  std::atexit(tell_the_place);
+  struct sigaction action {};
+  action.sa_sigaction = answer_the_parent;
+  action.sa_flags = SA_SIGINFO;
+  sigaction(SIGTERM, &action, nullptr);
 }
 
 [[noreturn]] void be_the_child(const std::function<std::string()>& work, int to,
-                               std::string (*where)()) {
+                               PluginFunction (*where)()) {
   dup2(STDERR_FILENO, STDOUT_FILENO);
-  if (where) {
-    end_is_told_to = to;
-    where_it_ends = where;
-    std::atexit(tell_the_end);
-  }
+  if (where) answer_on(to, where);
   try {
     // A zero byte ends the answer: what `work` leaves running may keep the pipe open.
     const std::string answer = work() + '\0';
-    end_is_told_to = -1;
+    place_is_told_to = -1;
     write_all(to, answer);
   } catch (const std::exception& e) {
     std::cerr << "tenon: " << e.what() << "\n";
   } catch (...) {
     std::cerr << "tenon: an exception of unknown type\n";
   }
-  end_is_told_to = -1;
+  place_is_told_to = -1;
   close(to);
   std::exit(0);
 }
@@ -99,6 +119,18 @@ bool read_answer(int from, pid_t child, ChildResult& result, int& status, bool& 
   }
 }
 
+// Asks a process that has not ended in time in which function of a plugin it is: "init of plugin
+// npu". Nothing where it does not know, or cannot hear any more.
+std::string ask_where_it_is(int from, pid_t child) {
+  constexpr auto kPatience = std::chrono::milliseconds(500);
+  kill(child, SIGTERM);
+  ChildResult said;
+  int status = 0;
+  bool ended = false;
+  read_answer(from, child, said, status, ended, Clock::now() + kPatience);
+  return said.answered && said.text.starts_with(kPlace) ? said.text.substr(1) : "";
+}
+
 // Returns false if the process still runs at `end`.
 bool await_end(pid_t child, int& status, Clock::time_point end) {
   for (;;) {
@@ -112,7 +144,7 @@ bool await_end(pid_t child, int& status, Clock::time_point end) {
 }  // namespace
 
 ChildResult in_child(const std::function<std::string()>& work, std::chrono::milliseconds limit,
-                     std::string (*where)()) {
+                     PluginFunction (*where)()) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0)
     throw std::runtime_error(fmt::format("there is no pipe: {}", std::strerror(errno)));
@@ -139,18 +171,21 @@ ChildResult in_child(const std::function<std::string()>& work, std::chrono::mill
   bool ended = false;
   const bool in_time = read_answer(ends[0], child, result, status, ended, end) &&
                        (ended || await_end(child, status, end));
-  close(ends[0]);
   std::string place;
-  if (result.text.starts_with(kEnds)) {
+  if (result.text.starts_with(kPlace)) {
     place = ", by a call of exit inside " + result.text.substr(1);
     result = {};
+  } else if (!in_time && where) {
+    if (const auto inside = ask_where_it_is(ends[0], child); !inside.empty())
+      place = "; it was inside " + inside;
   }
+  close(ends[0]);
   if (!in_time) {
     kill(-child, SIGKILL);  // with what it has started
     while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
     }
-    result.ended =
-        fmt::format("did not end within {} s", std::chrono::duration<double>(limit).count());
+    result.ended = fmt::format("did not end within {} s{}",
+                               std::chrono::duration<double>(limit).count(), place);
   } else if (WIFSIGNALED(status)) {
     result.ended = fmt::format("was ended by a signal: {}", strsignal(WTERMSIG(status)));
   } else if (WEXITSTATUS(status) != 0) {

@@ -105,9 +105,9 @@ std::string look_at(const std::string& name, bool with_overlays) {
   return result.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-std::string where_a_plugin_ends_it() {
+PluginFunction where_it_is() {
   const auto* inside = plugins::InsidePlugin::current();
-  return inside ? inside->function() : "";
+  return inside ? PluginFunction{inside->function(), inside->name()} : PluginFunction();
 }
 
 // ---- in the parent
@@ -135,8 +135,7 @@ Found probe(const std::string& name, LoadReport& report, std::chrono::seconds li
   Found found;
   found.name = name;
   auto look = [&](bool with_overlays) {
-    ChildResult child =
-        in_child([&] { return look_at(name, with_overlays); }, limit, where_a_plugin_ends_it);
+    ChildResult child = in_child([&] { return look_at(name, with_overlays); }, limit, where_it_is);
     if (!child.answered) return child;
     try {
       const Json answer = Json::parse(child.text);

@@ -134,4 +134,14 @@ std::string Detour::text() const {
 
 std::string Detour::whole() { return current_detour ? current_detour->text() : ""; }
 
+std::string Detour::refusals_beside(const std::string& reasons) const {
+  std::string text = outer_ ? outer_->refusals_beside(reasons) : "";
+  if (reason_.empty() || reason_ == reasons) return text;
+  return fmt::format("{}\nBefore that, {} itself was refused:{}", text, name(), reason_);
+}
+
+std::string Detour::refusals(const std::string& reasons) {
+  return current_detour ? current_detour->refusals_beside(reasons) : "";
+}
+
 }  // namespace tenon

@@ -36,6 +36,10 @@ class Detour {
   // Returns the beginning of an error text about an operator that a detour of this thread needs,
   // "layer_norm: (2, 3) on joint:0: its decomposition needs "; empty if there is no detour.
   static std::string whole();
+  // Returns the end of such a text: why the plugins refused what the user called, and so on, where
+  // that is something else than `reasons`, for which they refused the operator.
+  // "\nBefore that, layer_norm itself was refused:\n  joint: …".
+  static std::string refusals(const std::string& reasons);
 
  private:
   void announce();
@@ -44,6 +48,7 @@ class Detour {
   const char* name() const;
   const char* outermost() const;
   std::string text() const;
+  std::string refusals_beside(const std::string& reasons) const;
 
   const observe::DetourKind kind_;
   const char* const function_ = nullptr;  // null if there is a call

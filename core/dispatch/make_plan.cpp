@@ -136,9 +136,9 @@ std::string conversion_in(const PlanEntry& entry) {
             "the CPU";
   const std::string whole = Detour::whole();
   throw UnsupportedError(fmt::format(
-      "{}{}{}{}{}:{}{}", whole, entry.describe(), conversion_in(entry),
+      "{}{}{}{}{}:{}{}{}", whole, entry.describe(), conversion_in(entry),
       whole.empty() ? ": no plugin of this device offers it" : ", which no plugin of it offers",
-      path_suffix(), reasons, advice));
+      path_suffix(), reasons, Detour::refusals(reasons), advice));
 }
 
 // Asks for outputs in a format of channels, first with the inputs as they are, and then with copies

@@ -59,7 +59,9 @@ BOOST_AUTO_TEST_CASE(a_plugin_that_hangs_is_a_line_of_the_report_after_the_limit
       BOOST_TEST(outcome.status < 1000, outcome.output);
       require_has(outcome.output, "it hangs\n");
       require_has(outcome.output,
-                  "  joint: the process that opened its devices did not end within 2 s\n");
+                  "  joint: the process that opened its devices did not end within 2 s; it was "
+                  "inside " +
+                      function + " of plugin joint\n");
     }
 }
 
@@ -192,7 +194,7 @@ BOOST_AUTO_TEST_CASE(a_plugin_that_calls_exit_is_told_where) {
       require_has(text.output,
                   "\n  joint: the process that opened its devices ended with the "
                   "status 3, by a call of exit inside " +
-                      function + "\n");
+                      function + " of plugin joint\n");
       require_has(error_of(devices(folder, fault), "joint"),
                   "by a call of exit inside " + function);
     }
