@@ -88,6 +88,17 @@ class TENON_API CompiledCalls {
   std::unique_ptr<State> state_;
 };
 
+// What a function returns; nothing where it cannot be called so, which is refused elsewhere.
+template <class F, class... T>
+struct ResultOf {
+  using type = void;
+};
+template <class F, class... T>
+  requires std::invocable<F, T...>
+struct ResultOf<F, T...> {
+  using type = std::remove_cv_t<std::invoke_result_t<F, T...>>;
+};
+
 // How a function returns tensors: a Tensor, a list of them, a pair, tuple or array of them or of
 // such pairs, tuples and arrays, or void.
 template <class R>
@@ -141,9 +152,15 @@ class Compiled {
   template <class... T>
     requires(std::same_as<T, Tensor> && ...)
   auto operator()(const T&... arguments) {
-    using R = std::remove_cv_t<std::invoke_result_t<F&, const T&...>>;
+    static_assert(
+        std::invocable<F&, const T&...>,
+        "the function that was given to tenon::compile takes another number of arguments, "
+        "or others than const Tensor&");
+    using R = typename detail::ResultOf<F&, const T&...>::type;
     auto bound = [&](std::vector<Tensor>& results) {
-      if constexpr (std::is_void_v<R>)
+      if constexpr (!std::invocable<F&, const T&...>)
+        return;
+      else if constexpr (std::is_void_v<R>)
         function_(arguments...);
       else
         detail::CompiledResult<R>::put(R(function_(arguments...)), results);
@@ -165,6 +182,15 @@ class Compiled {
     requires((std::convertible_to<const T&, Tensor> && ...) && !(std::same_as<T, Tensor> && ...))
   auto operator()(const T&... arguments) {
     return (*this)(Tensor(arguments)...);
+  }
+
+  // Refuses what a program could not be given.
+  template <class... T>
+    requires(!(std::convertible_to<const T&, Tensor> && ...))
+  void operator()(const T&...) {
+    static_assert((std::convertible_to<const T&, Tensor> && ...),
+                  "the arguments of a compiled function are tensors: pass a number as "
+                  "tenon::scalar(number), and the tensors of a list or a tuple one by one");
   }
 
   // Returns a text for people: which programs there are, what each is made of, how often it ran,

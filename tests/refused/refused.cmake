@@ -21,7 +21,10 @@ set(wanted
     "elements of a tensor are float, double, int64_t, long long, int32_t, uint8_t or bool"
     "give the correction first"
     "a module type T has to derive from nn::Module<T> itself"
-    "private or miscounted fields: write fields(), see above")
+    "private or miscounted fields: write fields(), see above"
+    "the arguments of a compiled function are tensors: pass a number as tenon::scalar(number)"
+    "the function that was given to tenon::compile takes another number of arguments"
+    "a compiled function returns a Tensor, a std::vector<Tensor>,")
 foreach(number RANGE 10 22)
   list(APPEND wanted "Derived<${number}>")
 endforeach()

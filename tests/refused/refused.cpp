@@ -64,12 +64,20 @@ int main() {
   nn::clone(Pointers());
   tensor(std::vector<unsigned>{1});
   var(x, {1}, true);
+  auto compiled = compile([](const Tensor& t) { return t; });
+  compiled(2.0);
+  compiled(x, y);
+  compiled();
+  compile([](const Tensor& t) { return t.numel(); })(x);
 #else
   x[0].copy_(y);
   x[0].fill_(2);
   nn::repeat(3, [] { return nn::Linear(2, 2); });
   tensor(std::vector<long long>{1});
   var(x, 1, 1, true);
+  auto compiled = compile([](const Tensor& t) { return t; });
+  compiled(scalar(2.0));
+  compiled(x(0));
 #endif
   save("model.h5", Derived<10>());
   nn::DataParallel parallel(Derived<11>{});
