@@ -22,6 +22,7 @@ void release(Node*);
 // The part of a tensor that autograd needs. Other tensors do not have one.
 struct AutogradMeta {
   bool requires_grad = false;
+  uint64_t number = 0;                     // for recording::switched; 0: not asked for yet
   Ref<Node> node;                          // the node that computed it; null for a leaf
   uint32_t output = 0;                     // the index of this tensor among the outputs of the node
   Tensor grad;                             // for a leaf

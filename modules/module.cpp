@@ -129,6 +129,12 @@ ModuleTag& ModuleTag::operator=(const ModuleTag&) noexcept {
   return *this;
 }
 
+namespace detail {
+void module_is_gone(const void* module, size_t bytes) noexcept {
+  recording::flags_are_gone(module, bytes);
+}
+}  // namespace detail
+
 std::vector<ModuleRef> modules_bottom_up(ModuleRef module) {
   std::vector<ModuleRef> all;
   for (auto& child : named_children(module)) {
@@ -147,7 +153,7 @@ int64_t num_parameters(ModuleRef module) {
 
 namespace {
 void set_mode(bool& flag, bool mode) {
-  if (flag != mode) recording::switched(&flag, mode);
+  if (flag != mode) recording::switched(flag, mode);
   flag = mode;
 }
 }  // namespace

@@ -252,11 +252,19 @@ void tell_result(const ModuleScope& scope, const Result& result) {
 }
 }  // namespace detail
 
+namespace detail {
+// Another module may take its place, and be in another mode: programs must not take one for the
+// other.
+TENON_API void module_is_gone(const void* module, size_t bytes) noexcept;
+}  // namespace detail
+
 // The base of every module: `struct Net : nn::Module<Net>`. It has no fields. Calling a module
 // calls Net::forward, which may take any arguments and return anything. The methods are described
 // at the functions of the same names above.
 template <class D>
 struct Module : ModuleTag {
+  ~Module() { detail::module_is_gone(this, sizeof(D)); }
+
 #ifdef __cpp_explicit_this_parameter
   template <class Self, class... A>
   decltype(auto) operator()(this Self&& self, A&&... args) {

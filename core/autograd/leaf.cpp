@@ -23,9 +23,12 @@ Tensor& Tensor::requires_grad_(bool value) {
     throw DTypeError(fmt::format(
         "requires_grad_: only floating-point tensors have gradients, this one is {}", t.dtype));
   if (value == (t.autograd && t.autograd->requires_grad)) return *this;
-  t.meta().requires_grad = value;
+  AutogradMeta& meta = t.meta();
+  meta.requires_grad = value;
   // A program holds the memory of what it uses from outside; its arguments it asks in each call.
-  if (!t.storage.unique()) recording::switched(&t, value);
+  if (t.storage.unique()) return *this;
+  if (meta.number == 0) meta.number = recording::new_number();
+  recording::switched(meta.number, value);
   return *this;
 }
 

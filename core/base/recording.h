@@ -97,7 +97,7 @@ inline void refuse(const char* why) {
 // a function is taken to do the same.
 struct World {
   uint64_t changes = 0;  // how many there were of what does not come back: replaced parameters
-  uint64_t modes = 0;    // a sum over what is switched on, such as modules in eval mode
+  uint64_t modes = 0;    // a sum over what was switched, such as modules that are in eval mode
   bool operator==(const World&) const = default;
 };
 extern constinit std::atomic<uint64_t> changes, modes;
@@ -105,8 +105,14 @@ inline World world() {
   return {changes.load(std::memory_order_relaxed), modes.load(std::memory_order_relaxed)};
 }
 inline void changed() { changes.fetch_add(1, std::memory_order_relaxed); }
-// What is at this place was switched on or off. Once it is switched back, the world is as before.
-void switched(const void* place, bool on);
+// What has this number was switched on or off. Once it is switched back, the world is as before.
+void switched(uint64_t number, bool on);
+// Returns a number that nothing else has, nor will have.
+uint64_t new_number();
+// The same for a flag, which has no room for a number: what is at its place. Once a flag that was
+// switched is gone, another one may take its place, so whoever has flags says which memory goes.
+void switched(const bool& flag, bool on);
+void flags_are_gone(const void* begin, size_t bytes) noexcept;
 
 }  // namespace recording
 }  // namespace tenon

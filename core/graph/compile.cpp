@@ -99,6 +99,15 @@ uint64_t KindOfCall::replays() const {
   return sum;
 }
 
+int& KindOfCall::tries_in(const recording::World& world) {
+  constexpr size_t kMost = 8;
+  const auto found =
+      std::find_if(tries.begin(), tries.end(), [&](const Tries& t) { return t.world == world; });
+  if (found != tries.end()) return found->count;
+  if (tries.size() == kMost) tries.pop_back();
+  return tries.insert(tries.begin(), {world})->count;
+}
+
 bool Turns::goes(const KindOfCall& oldest, size_t most) {
   if (waits_ == 0 && unpaid_ >= std::max(most, kFewestUnpaid)) {
     unpaid_ = 0;
@@ -110,8 +119,29 @@ bool Turns::goes(const KindOfCall& oldest, size_t most) {
     ++turned_away_;
     return false;
   }
-  unpaid_ = oldest.replays() < kPaid ? unpaid_ + 1 : 0;
+  const bool paid = oldest.replays() >= kPaid;
+  unpaid_ = paid ? 0 : unpaid_ + 1;
+  if (paid) next_wait_ = kFirstWait;
   return true;
+}
+
+bool Turns::stays(std::span<const Tensor* const> arguments) {
+  if (seen_ > 0 && last_.fits(arguments)) {
+    if (++seen_ < kPaid) return false;
+    --turned_away_;
+    waits_ = unpaid_ = seen_ = 0;
+    next_wait_ = kFirstWait;
+    return true;
+  }
+  seen_ = 0;
+  if (skips_ > 0) {
+    --skips_;
+    return false;
+  }
+  last_ = signature_of(arguments);
+  seen_ = 1;
+  skips_ = kPaid;
+  return false;
 }
 
 }  // namespace graph
@@ -182,7 +212,7 @@ KindOfCall* CompiledCalls::State::kind_for(std::span<const Tensor* const> argume
     }
   const size_t most = std::max<size_t>(options.max_programs, 1);
   while (kinds.size() >= most) {
-    if (!turns.goes(kinds.back(), most)) return nullptr;
+    if (!turns.goes(kinds.back(), most) && !turns.stays(arguments)) return nullptr;
     kinds.pop_back();
     ++dropped;
   }
@@ -213,10 +243,9 @@ bool CompiledCalls::State::replay(KindOfCall& kind, std::span<const Tensor* cons
 void CompiledCalls::State::record(KindOfCall& kind, std::span<const Tensor* const> arguments,
                                   const CompiledBody& body, std::vector<Tensor>& results) {
   const recording::World before = recording::world();
-  if (before.changes != kind.changes) kind.tries = 0;
-  kind.changes = before.changes;
   Recorder& recorder = Recorder::instance();
-  if (kind.tries >= kMostTries || !recorder.begin(arguments)) return run_plainly(body, results);
+  if (kind.tries_in(before) >= kMostTries || !recorder.begin(arguments))
+    return run_plainly(body, results);
   RecordedCall call;
   try {
     call.history = begin_history(arguments, options.passes);
@@ -246,7 +275,7 @@ void CompiledCalls::State::require_same_number(const Match& found, bool somethin
 
 void CompiledCalls::State::learn(KindOfCall& kind, RecordedCall call,
                                  const recording::World& before) {
-  ++kind.tries;
+  ++kind.tries_in(before);
   if (!call.trace.refusal.empty()) {
     kind.note = call.trace.refusal;
     return;
@@ -258,7 +287,7 @@ void CompiledCalls::State::learn(KindOfCall& kind, RecordedCall call,
       known->note_right_in(recording::world());
       if (known->program->replays >= known->next_look)
         known->next_look += std::min(3 * known->next_look, kMostUnlooked);
-      kind.tries = 0;
+      kind.tries.clear();
       known->program->take_host_work(std::move(call.trace));
       kind.programs.splice(kind.programs.begin(), kind.programs, known);
       return;
@@ -310,7 +339,7 @@ void CompiledCalls::State::make_program(KindOfCall& kind, RecordedCall call, Wir
     kind.note = why;
     return;
   }
-  kind.tries = 0;
+  kind.tries.clear();
   kind.note.clear();
   kind.programs.push_front(
       {std::move(program), std::move(call.history), {recording::world()}, kFirstLook});

@@ -70,21 +70,29 @@ struct KindOfCall {
   Signature signature;
   std::list<KnownProgram> programs;  // such as one for training and one for evaluation
   std::list<Candidate> candidates;   // the last one first; at most two, each of its world
-  uint64_t changes = 0;              // of the world of the last recording
-  int tries = 0;                     // recordings since a program was made
-  std::string note;                  // why there is none, or why the last one did not fit
+  // Recordings since a program was made, in each of the worlds of the last ones.
+  struct Tries {
+    recording::World world;
+    int count = 0;
+  };
+  std::vector<Tries> tries;
+  std::string note;  // why there is none, or why the last one did not fit
 
   uint64_t replays() const;
+  int& tries_in(const recording::World& world);
 };
 
 // Which kinds of arguments stay where there are more than a function may keep. If all of them took
 // turns, each would go before its replays have paid for its recordings, and every call would cost
 // more than the function itself. Those that are here stay then for a while, and the others run as
-// they are.
+// they are, unless one comes again and again.
 class Turns {
  public:
   // Returns whether `oldest` goes, so that another kind finds room among `most`.
   bool goes(const KindOfCall& oldest, size_t most);
+  // Returns whether a kind that finds no room has come so often in a row that it gets some. To look
+  // at it costs something, so that not each of those that take turns is looked at.
+  bool stays(std::span<const Tensor* const> arguments);
   uint64_t turned_away() const { return turned_away_; }
 
  private:
@@ -92,6 +100,8 @@ class Turns {
   static constexpr size_t kFewestUnpaid = 8;
   size_t unpaid_ = 0;  // kinds that went one after the other, each before it had paid
   uint64_t waits_ = 0, next_wait_ = kFirstWait, turned_away_ = 0;
+  Signature last_;  // that found no room, and how often in a row; 0: none is looked at
+  uint64_t seen_ = 0, skips_ = 0;
 };
 
 }  // namespace graph

@@ -124,7 +124,8 @@ class Allocator {
   SpinLock& lock_ = own_lock_;  // a private one shares its parent's lock and statistics
   MemoryStats own_stats_;
   MemoryStats& stats_ = own_stats_;
-  Segments segments_;
+  Segments own_segments_;
+  Segments& segments_ = own_segments_;  // its parent's, to which its memory comes back
   // Memory that the host writes has a heap of its own, because it cannot reuse blocks that were
   // just freed. If one of the heaps has no block that fits, it takes one from the other.
   BlockHeap heap_{false}, host_heap_{true};

@@ -16,7 +16,8 @@ Allocator::Allocator(Allocator& parent)
       checked_(parent.checked_),
       parent_(&parent),
       lock_(parent.lock_),
-      stats_(parent.stats_) {}
+      stats_(parent.stats_),
+      segments_(parent.segments_) {}
 
 Allocator* Allocator::make_private(Allocator& parent) { return new Allocator(parent); }
 

@@ -163,6 +163,14 @@ BOOST_AUTO_TEST_CASE(reading_a_value_inside_is_an_error_that_says_where) {
   BOOST_TEST(same_bits(x + 1.0, full({2}, 2.0)));  // nothing is recorded any more
 }
 
+BOOST_AUTO_TEST_CASE(a_kind_of_arguments_that_comes_to_stay_finds_room) {
+  auto compiled = compile([](const Tensor& x) { return x * x + 1.0; }, {.max_programs = 4});
+  for (int64_t n = 1; n < 2000; ++n) compiled(ones({n}));
+  const Tensor x = randn({3000});
+  for (int i = 0; i < 100; ++i) BOOST_TEST(same_bits(compiled(x), x * x + 1.0));
+  BOOST_TEST(says(compiled, "1 programs made"));
+}
+
 BOOST_AUTO_TEST_CASE(a_number_that_changes_is_an_error_that_names_the_operator) {
   struct Scaled : nn::Module<Scaled> {
     double factor = 1;

@@ -2,6 +2,7 @@
 // each moment the same bits as the module itself.
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -272,6 +273,40 @@ BOOST_AUTO_TEST_CASE(passes_may_be_switched_off_in_both_directions) {
   BOOST_TEST(on.find("fused: ") < backward, on);
   BOOST_TEST(on.find("fused: ", backward) != on.npos, on);
   BOOST_TEST(!test::has(off, "fused: "), off);
+}
+
+// A module that takes the place of another one begins in its own mode.
+BOOST_AUTO_TEST_CASE(modes_of_a_module_that_is_gone_are_not_those_of_the_next) {
+  std::optional<nn::Dropout> layer(0.5);
+  auto compiled = compile([&](const Tensor& x) { return (*layer)(x); });
+  const Tensor x = ones({64});
+  const auto keeps_all = [&] { return same_bits(compiled(x), x); };
+  for (int round = 0; round < 3; ++round) {
+    for (int i = 0; i < 3; ++i) BOOST_TEST(!keeps_all());
+    layer->eval();
+    for (int i = 0; i < 3; ++i) BOOST_TEST(keeps_all());
+    layer.emplace(0.5);
+    BOOST_TEST(!keeps_all());
+    layer->eval();
+    BOOST_TEST(keeps_all());
+    layer->train();
+  }
+  BOOST_TEST(!says(compiled, "0 programs made"));
+}
+
+BOOST_AUTO_TEST_CASE(tries_in_one_mode_are_not_those_in_another) {
+  nn::Dropout layer(0.5);
+  int calls = 0;
+  auto compiled = compile([&](const Tensor& x) {
+    const Tensor y = layer(x);
+    return layer.training && calls++ % 2 ? relu(y) : y + 1.0;
+  });
+  const Tensor x = ones({8});
+  for (int i = 0; i < 14; ++i) compiled(x);
+  BOOST_TEST(says(compiled, "10 calls recorded, 4 not recorded, 0 programs made"));
+  layer.eval();
+  for (int i = 0; i < 4; ++i) BOOST_TEST(same_bits(compiled(x), x + 1.0));
+  BOOST_TEST(says(compiled, "1 programs made"));
 }
 
 BOOST_AUTO_TEST_SUITE_END()
