@@ -119,9 +119,7 @@ bool Turns::goes(const KindOfCall& oldest, size_t most) {
     ++turned_away_;
     return false;
   }
-  const bool paid = oldest.replays() >= kPaid;
-  unpaid_ = paid ? 0 : unpaid_ + 1;
-  if (paid) next_wait_ = kFirstWait;
+  unpaid_ = oldest.replays() < kPaid ? unpaid_ + 1 : 0;
   return true;
 }
 
@@ -207,6 +205,7 @@ void CompiledCalls::State::run_plainly(const CompiledBody& body, std::vector<Ten
 KindOfCall* CompiledCalls::State::kind_for(std::span<const Tensor* const> arguments) {
   for (auto kind = kinds.begin(); kind != kinds.end(); ++kind)
     if (kind->signature.fits(arguments)) {
+      turns.another_came();
       kinds.splice(kinds.begin(), kinds, kind);
       return &kinds.front();
     }

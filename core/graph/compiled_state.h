@@ -93,6 +93,7 @@ class Turns {
   // Returns whether a kind that finds no room has come so often in a row that it gets some. To look
   // at it costs something, so that not each of those that take turns is looked at.
   bool stays(std::span<const Tensor* const> arguments);
+  void another_came() { seen_ = 0; }
   uint64_t turned_away() const { return turned_away_; }
 
  private:
