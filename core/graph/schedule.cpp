@@ -48,12 +48,38 @@ std::vector<Group> groups_of(const Trace& trace, const Part& part, const Schedul
   return groups;
 }
 
+// A caller that waits for a result need not wait for what is computed after the last of them, such
+// as a backward pass after a loss: that is a piece of its own.
+void cut_after_results(const Trace& trace, std::vector<std::vector<Group>>& parts) {
+  std::vector<bool> is_result(trace.values.size());
+  for (size_t i = 0; i < trace.num_results(); ++i)
+    if (const int32_t kept = trace.results[i].kept; kept >= 0)
+      is_result[trace.kept[static_cast<size_t>(kept)].value] = true;
+  const auto makes_result = [&](uint32_t i) {
+    const Access* outputs = trace.outputs_of(trace.nodes[i]);
+    return std::any_of(outputs, outputs + trace.nodes[i].num_outputs, [&](const Access& output) {
+      return output.value != kAbsent && is_result[output.value];
+    });
+  };
+  for (auto& part : parts)
+    for (auto& group : part)
+      for (size_t d = 0, end = group.devices.size(); d < end; ++d) {
+        auto& nodes = group.devices[d].nodes;
+        const auto last = std::find_if(nodes.rbegin(), nodes.rend(), makes_result).base();
+        if (last == nodes.begin() || last == nodes.end()) continue;
+        DeviceNodes rest{group.devices[d].device, {last, nodes.end()}};
+        nodes.erase(last, nodes.end());
+        group.devices.push_back(std::move(rest));
+      }
+}
+
 }  // namespace
 
 Schedule make_schedule(const Trace& trace) {
   Schedule schedule;
   schedule.devices = devices_of(trace);
   for (auto& part : trace.parts) schedule.parts.push_back(groups_of(trace, part, schedule));
+  cut_after_results(trace, schedule.parts);
   return schedule;
 }
 

@@ -108,6 +108,10 @@ BOOST_AUTO_TEST_CASE(products_of_any_size_and_layout) {
                                                                       {13, 50, 7},
                                                                       {49, 25, 13},
                                                                       {30, 100, 1},
+                                                                      {2, 65, 1},
+                                                                      {47, 61, 2},
+                                                                      {33, 40, 3},
+                                                                      {70, 131, 4},
                                                                       {64, 53, 70},
                                                                       {9, 9, 620}}) {
     const Tensor x = sample({m, k}), y = sample({k, n}, 1.1), bias = sample({n}, 2.2);
@@ -137,6 +141,7 @@ BOOST_AUTO_TEST_CASE(a_product_has_the_same_bits_on_any_number_of_threads) {
                                                                         {250, 300, 270},
                                                                         {257, 511, 300},
                                                                         {1030, 50, 70},
+                                                                        {700, 901, 3},
                                                                         {40, 2100, 33},
                                                                         {7, 3000, 310},
                                                                         {2990, 9, 310},

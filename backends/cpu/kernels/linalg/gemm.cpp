@@ -15,6 +15,10 @@ constexpr int64_t kBlockColumns = 384, kBlockRows = 256, kBlockDepth = 256;
 // Rows or columns up to which own dot products along k beat Eigen, which would pack an operand that
 // is hardly used again (docs/benchmarks.md), and the packets of k that they need to do so.
 constexpr int64_t kFewDots = 12, kDeepDots = 10;
+// Depth up to which the product is little more than the writing of C, once.
+constexpr int64_t kShallow = 4;
+// Bytes of C that are written in a nanosecond then.
+constexpr double kOuterBytesPerNs = 30;
 // Multiply-adds below which waking another thread costs more than it saves.
 constexpr int64_t kSerialWork = 1 << 20, kSerialVectorWork = 1 << 18;
 // Multiply-adds of floats a nanosecond with AVX-512, AVX2 and less.
@@ -87,6 +91,39 @@ void dots(int64_t k, const T* a, int64_t a_row, const T* b, int64_t b_row, T* y)
   for (int i = 0; i < Rows * Columns; ++i) y[i] = sum_lanes<T>(acc[i]);
 }
 
+// Rows of C from as many of A and all of B, whose rows are contiguous: lanes run over n. What is of
+// A stays in registers.
+template <class T, int Rows, int Depth>
+void outer(const GemmShape& s, const T* a, const T* b, const T* bias, T* c) {
+  Vec<T> x[Rows][Depth];
+#pragma GCC unroll 4
+  for (int i = 0; i < Rows; ++i)
+#pragma GCC unroll 4
+    for (int p = 0; p < Depth; ++p) x[i][p] = splat<T>(a[i * s.a_row + p * s.a_col]);
+  const int64_t b_row = s.b_row, c_row = s.n;
+  for_lanes<T>(s.n, [&](int64_t j, auto part) {
+    Vec<T> y[Rows];
+#pragma GCC unroll 4
+    for (auto& v : y) v = bias ? load(bias + j, part) : Vec<T>{};
+#pragma GCC unroll 4
+    for (int p = 0; p < Depth; ++p) {
+      const Vec<T> v = load(b + p * b_row + j, part);
+#pragma GCC unroll 4
+      for (int i = 0; i < Rows; ++i) y[i] += x[i][p] * v;
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < Rows; ++i) store(c + i * c_row + j, y[i], part);
+  });
+}
+
+template <class T>
+using Outer = void (*)(const GemmShape&, const T*, const T*, const T*, T*);
+template <class T>
+constexpr Outer<T> kOuter[kShallow][2] = {{outer<T, 1, 1>, outer<T, 2, 1>},
+                                          {outer<T, 1, 2>, outer<T, 2, 2>},
+                                          {outer<T, 1, 3>, outer<T, 2, 3>},
+                                          {outer<T, 1, 4>, outer<T, 2, 4>}};
+
 template <class T>
 using Dots = void (*)(int64_t, const T*, int64_t, const T*, int64_t, T*);
 template <class T>
@@ -118,8 +155,12 @@ Gemm<T>::Gemm(const GemmShape& shape, uint32_t threads, const Finish& finish)
   const int64_t few = std::min(s_.m, s_.n);
   const bool deep = s_.k >= kWidth<T> * (few == 2 ? 1 : kDeepDots);
   const bool along_k = s_.a_col == 1 && s_.b_row == 1;
-  way_ = few <= 1 ? Way::kVector : few <= kFewDots && deep && along_k ? Way::kDots : Way::kBlocked;
-  const int64_t serial = way_ == Way::kVector ? kSerialVectorWork : kSerialWork;
+  way_ = few <= 1                                        ? Way::kVector
+         : few <= kFewDots && deep && along_k            ? Way::kDots
+         : s_.k > 0 && s_.k <= kShallow && s_.b_col == 1 ? Way::kOuter
+                                                         : Way::kBlocked;
+  const bool by_bytes = way_ == Way::kVector || way_ == Way::kOuter;
+  const int64_t serial = by_bytes ? kSerialVectorWork : kSerialWork;
   threaded_ = threads > 1 && s_.work() + finish_ns() * kSumsPerNs > static_cast<double>(serial);
   if (way_ == Way::kBlocked) plan_blocks(threaded_ ? threads : 1);
   const int64_t elements = copies_ + m_tasks_ * n_tasks_ * slot_elements_;
@@ -161,6 +202,8 @@ uint64_t Gemm<T>::cost_ns() const {
   const auto m = static_cast<double>(s_.m), n = static_cast<double>(s_.n),
              k = static_cast<double>(s_.k);
   const double bytes = (m * k + k * n + m * n) * sizeof(T);
+  if (way_ == Way::kOuter)
+    return 50 + static_cast<uint64_t>(std::min(bytes / kOuterBytesPerNs + finish_ns(), 0x1p60));
   const double packed = way_ == Way::kBlocked ? (m * k + k * n) * sizeof(T) : 0;
   const double sums = s_.work() / rate;
   const double all = sums + bytes / 100 + packed / 16 + finish_ns();
@@ -180,6 +223,7 @@ void Gemm<T>::run(const T* a, const T* b, const T* bias, T* c, void* workspace,
   if (copy_b_) b = copy(b, given_.b_row, given_.b_col, s_.k, s_.n);
   if (way_ == Way::kVector) return run_vector(a, b, bias, c, numbers);
   if (way_ == Way::kDots) return run_dots(a, b, bias, c, numbers);
+  if (way_ == Way::kOuter) return run_outer(a, b, bias, c, numbers);
   parallel_for(m_tasks_ * n_tasks_, 1, [&](int64_t begin, int64_t end, uint32_t) {
     // By task, not by slot: there are as many tasks as shares of the workspace.
     for (int64_t task = begin; task < end; ++task)
@@ -240,6 +284,17 @@ void Gemm<T>::run_dots(const T* a, const T* b, const T* bias, T* c,
     }
     if (by_rows) return finish_(c + begin * few, (end - begin) * few, numbers);
     for (int64_t i = 0; i < few; ++i) finish_(c + i * s_.n + begin, end - begin, numbers);
+  });
+}
+
+template <class T>
+void Gemm<T>::run_outer(const T* a, const T* b, const T* bias, T* c,
+                        const tn_scalar* numbers) const {
+  const int64_t grain = threaded_ ? std::max<int64_t>(1, kSerialVectorWork / 4 / s_.n) : s_.m;
+  parallel_for(s_.m, grain, [&](int64_t begin, int64_t end, uint32_t) {
+    for (int64_t i = begin; i < end; i += 2)
+      kOuter<T>[s_.k - 1][end - i > 1](s_, a + i * s_.a_row, b, bias, c + i * s_.n);
+    finish_(c + begin * s_.n, (end - begin) * s_.n, numbers);
   });
 }
 

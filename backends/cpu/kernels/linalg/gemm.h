@@ -37,11 +37,12 @@ class Gemm {
            const tn_scalar* numbers = nullptr) const;
 
  private:
-  enum class Way { kVector, kDots, kBlocked };
+  enum class Way { kVector, kDots, kOuter, kBlocked };
 
   void plan_blocks(uint32_t threads);
   void run_vector(const T* a, const T* b, const T* bias, T* c, const tn_scalar* numbers) const;
   void run_dots(const T* a, const T* b, const T* bias, T* c, const tn_scalar* numbers) const;
+  void run_outer(const T* a, const T* b, const T* bias, T* c, const tn_scalar* numbers) const;
   void run_task(int64_t task, const T* a, const T* b, const T* bias, T* c, T* scratch,
                 const tn_scalar* numbers) const;
   // What the finish takes, on one core.

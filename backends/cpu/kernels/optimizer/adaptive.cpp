@@ -40,7 +40,7 @@ void rmsprop(T* const* x, int64_t n, sdk::RmspropNumbers<T> c) {
 const sdk::Kernel rmsprop_steps({"rmsprop_step"}, [](tn_device*, const Request& request) {
   const auto r = sdk::RmspropRequest::from(request);
   return with_float(computed_as(r.dtype), [&]<class T>(T) {
-    return plan_of<T>(request, r, 1.2,
+    return plan_of<T>(request, r, 0.4,
                       r.centered   ? (r.momentum ? rmsprop<T, true, true> : rmsprop<T, true, false>)
                       : r.momentum ? rmsprop<T, false, true>
                                    : rmsprop<T, false, false>);
@@ -62,7 +62,7 @@ void adagrad(T* const* x, int64_t n, sdk::AdagradNumbers<T> c) {
 const sdk::Kernel adagrad_steps({"adagrad_step"}, [](tn_device*, const Request& request) {
   const auto r = sdk::AdagradRequest::from(request);
   return with_float(computed_as(r.dtype),
-                    [&]<class T>(T) { return plan_of<T>(request, r, 1.0, adagrad<T>); });
+                    [&]<class T>(T) { return plan_of<T>(request, r, 0.36, adagrad<T>); });
 });
 
 template <class T>
@@ -83,7 +83,7 @@ void nadam(T* const* x, int64_t n, sdk::NadamNumbers<T> c) {
 const sdk::Kernel nadam_steps({"nadam_step"}, [](tn_device*, const Request& request) {
   const auto r = sdk::NadamRequest::from(request);
   return with_float(computed_as(r.dtype),
-                    [&]<class T>(T) { return plan_of<T>(request, r, 1.2, nadam<T>); });
+                    [&]<class T>(T) { return plan_of<T>(request, r, 0.5, nadam<T>); });
 });
 
 template <class T>
@@ -110,7 +110,7 @@ void radam(T* const* x, int64_t n, sdk::RadamNumbers<T> c) {
 const sdk::Kernel radam_steps({"radam_step"}, [](tn_device*, const Request& request) {
   const auto r = sdk::RadamRequest::from(request);
   return with_float(computed_as(r.dtype),
-                    [&]<class T>(T) { return plan_of<T>(request, r, 1.2, radam<T>); });
+                    [&]<class T>(T) { return plan_of<T>(request, r, 0.5, radam<T>); });
 });
 
 template <class T>
@@ -129,7 +129,7 @@ void lion(T* const* x, int64_t n, sdk::LionNumbers<T> c) {
 const sdk::Kernel lion_steps({"lion_step"}, [](tn_device*, const Request& request) {
   const auto r = sdk::LionRequest::from(request);
   return with_float(computed_as(r.dtype),
-                    [&]<class T>(T) { return plan_of<T>(request, r, 0.8, lion<T>); });
+                    [&]<class T>(T) { return plan_of<T>(request, r, 0.3, lion<T>); });
 });
 
 }  // namespace

@@ -39,7 +39,7 @@ void sgd(T* const* x, int64_t n, sdk::SgdNumbers<T> c) {
 const sdk::Kernel sgd_steps({"sgd_step"}, [](tn_device*, const Request& request) {
   const auto r = sdk::SgdRequest::from(request);
   return with_float(computed_as(r.dtype), [&]<class T>(T) {
-    return plan_of<T>(request, r, 0.6,
+    return plan_of<T>(request, r, r.momentum ? 0.2 : 0.12,
                       !r.momentum  ? sgd<T, false, false>
                       : r.nesterov ? sgd<T, true, true>
                                    : sgd<T, true, false>);
@@ -70,7 +70,7 @@ void adam(T* const* x, int64_t n, sdk::AdamNumbers<T> c) {
 const sdk::Kernel adam_steps({"adam_step"}, [](tn_device*, const Request& request) {
   const auto r = sdk::AdamRequest::from(request);
   return with_float(computed_as(r.dtype), [&]<class T>(T) {
-    return plan_of<T>(request, r, 1.2, r.amsgrad ? adam<T, true> : adam<T, false>);
+    return plan_of<T>(request, r, 0.5, r.amsgrad ? adam<T, true> : adam<T, false>);
   });
 });
 

@@ -57,6 +57,7 @@ void step_in_f32(tn_dtype dtype, char* const* memory, size_t tensors, int64_t n,
 }
 
 // `step` for all parameters; x[0] is a parameter's part, x[1] its gradient's, then its state's.
+// `ns` is what an element takes on one core while the tensors are in its cache.
 template <class T, class R>
 tn_plan* plan_of(const Request& request, const R& r, double ns,
                  void (*step)(T* const* x, int64_t n, decltype(r.template numbers<T>(nullptr)) c)) {

@@ -23,6 +23,9 @@ constexpr const char* kTooLarge = "an operand is too large for oneDNN's kernels"
 
 // Multiply-adds below which waking another thread costs more than it saves.
 constexpr double kSerialWork = 1 << 19;
+// The base writes the results of products of so few terms more than twice as fast
+// (docs/benchmarks.md).
+constexpr int64_t kShallow = 4;
 // Columns are cut where there are this many times more of them than rows.
 constexpr int64_t kColumnsOverRows = 8;
 
@@ -119,6 +122,8 @@ Product::Product(const Request& request, const sdk::ProductRequest& r)
     : asked(r), type(compute_type(r.dtype)), bias(r.bias), relu(ends_with_relu(request)) {
   if (base_computes(type) && (r.m == 1 || r.n == 1))
     unsupported("the product of a matrix and a vector is limited by memory, not by computing");
+  if (base_computes(type) && r.k <= kShallow)
+    unsupported("its sums have so few terms that the base is faster");
   for (Unreadable found; (found = lay_out()).why;) {
     bool& copies = found.operand == kA ? copies_a : copies_b;
     // Another copy would lie as the first one does.
@@ -284,6 +289,16 @@ bool evicts_itself(const Product& p) {
   return rows < (p.n >= kWide ? kRowsOfWide : kManyRows);
 }
 
+// So does the gradient of a weight, whose left operand lies transposed: where the result is narrow,
+// AVX2 reads it in place, a column at a time, and worst of all where columns are a multiple of 4
+// KiB apart.
+bool reads_by_columns(const Product& p) {
+  constexpr int64_t kWide = 512, kNarrow = 64, kApart = 4096 / 4;
+  const bool transposed = p.a.row == 1 && p.a.col > 1;
+  return transposed && p.type == dnnl_f32 && p.n < kWide &&
+         (p.n > kNarrow || p.a.col % kApart == 0);
+}
+
 // On one core, for the choice between this plan and the base's (docs/benchmarks.md has the
 // measurements). Columns are computed by whole vectors, and a right operand whose columns are
 // contiguous is transposed into scratch memory first.
@@ -293,7 +308,7 @@ uint64_t cost_ns(const Product& p) {
   const double width = p.type == dnnl_f32 ? 1 : 2;
   const double columns = std::ceil(static_cast<double>(p.n) / lanes) * lanes;
   const double sums = static_cast<double>(p.m) * columns * static_cast<double>(p.k);
-  const double slower = avx2 && evicts_itself(p) ? 0.6 : 1;
+  const double slower = avx2 && (evicts_itself(p) || reads_by_columns(p)) ? 0.6 : 1;
   const double rate = (avx2 ? 47 * slower : 58.0 * lanes / 16) * width;
   const double packing =
       p.transposes() ? (avx2 ? 0.35 : 0.2) * static_cast<double>(p.k) * static_cast<double>(p.n)
