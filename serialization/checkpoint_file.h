@@ -58,6 +58,8 @@ auto naming_tensor(const std::filesystem::path& path, const std::string& key, Bo
     throw CheckpointError(error);
   } catch (const OutOfMemoryError& error) {
     throw OutOfMemoryError(text(error));
+  } catch (const DeviceError& error) {  // that of the model, which says nothing of the file
+    throw DeviceError(text(error));
   } catch (const Error& error) {
     throw CheckpointError(text(error));
   }

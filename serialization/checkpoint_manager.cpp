@@ -77,6 +77,44 @@ void replace_name(const std::filesystem::path& name, auto&& make) {
   std::filesystem::rename(temporary, name);
 }
 
+void log_lost(const std::exception_ptr& error) noexcept {
+  try {
+    std::rethrow_exception(error);
+  } catch (const std::exception& named) {
+    log_failed_save(named);
+  } catch (...) {
+  }
+}
+
+// Makes a symbolic link. Where the file system has none, nothing gets the name: a copy would take
+// as long as the save.
+void point_to(const std::filesystem::path& name, const std::filesystem::path& file) {
+  try {
+    replace_name(name, [&](const std::filesystem::path& temporary) {
+      std::filesystem::create_symlink(file.filename(), temporary);
+    });
+  } catch (const std::filesystem::filesystem_error& error) {
+    const std::error_code& code = error.code();
+    if (code != std::errc::operation_not_permitted && code != std::errc::not_supported &&
+        code != std::errc::operation_not_supported && code != std::errc::function_not_supported)
+      throw;
+    log_message(TN_LOG_INFO, "tenon",
+                fmt::format("there is no '{}', because its file system has no symbolic links",
+                            printable(name.native())));
+  }
+}
+
+// The copy is on the disk before it gets a name that counts.
+void copy_lastingly(const std::filesystem::path& from, const std::filesystem::path& to) {
+  std::filesystem::copy_file(from, to);
+  const int file = open(to.c_str(), O_RDONLY | O_CLOEXEC);
+  const int error = file < 0 || fsync(file) != 0 ? errno : 0;
+  if (file >= 0) close(file);
+  if (error)
+    throw std::filesystem::filesystem_error("cannot sync the copy to disk", to,
+                                            std::error_code(error, std::system_category()));
+}
+
 // Throws unless the system could say what is there, which may be nothing.
 void require_answer(const std::error_code& error, const std::filesystem::path& path) {
   if (error && error != std::errc::no_such_file_or_directory &&
@@ -242,8 +280,13 @@ bool CheckpointManager::step(Checkpoint& run, std::optional<double> metric) {
   } catch (...) {
     earlier = std::current_exception();
   }
-  if (due) save(run, metric);
-  if (stop_) wait();
+  try {
+    if (due) save(run, metric);
+    if (stop_) wait();
+  } catch (...) {
+    if (earlier) log_lost(earlier);  // the caller gets one of two errors
+    throw;
+  }
   if (earlier) std::rethrow_exception(earlier);
   return !stop_;
 }
@@ -302,10 +345,7 @@ void CheckpointManager::publish(const File& file) {
   for (File& other : files_) other.left = other.left || other.step > file.step;
   files_.push_back(file);
   sort(files_);
-  const std::string name = file.path.filename().native();
-  replace_name(folder_ / kLatest, [&](const std::filesystem::path& temporary) {
-    std::filesystem::create_symlink(name, temporary);
-  });
+  point_to(folder_ / kLatest, file.path);
   // Those before take part, too: where this threw, they have not.
   for (const File& other : files_) {
     if (!other.metric || std::isnan(*other.metric)) continue;
@@ -315,7 +355,7 @@ void CheckpointManager::publish(const File& file) {
     replace_name(folder_ / kBest, [&](const std::filesystem::path& temporary) {
       std::error_code error;
       std::filesystem::create_hard_link(other.path, temporary, error);
-      if (error) std::filesystem::copy_file(other.path, temporary);  // not all systems have links
+      if (error) copy_lastingly(other.path, temporary);  // not all file systems have links
     });
     best_ = other.metric;
   }

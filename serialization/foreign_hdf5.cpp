@@ -54,7 +54,7 @@ class Conversation {
     }
   }
 
-  [[noreturn]] void bad_answer() { process_.fail("gave an answer that makes no sense"); }
+  [[noreturn]] void bad_answer() { process_.fail_as_damaged("gave an answer that makes no sense"); }
 
  private:
   ReaderProcess::Time deadline(uint64_t count) const {

@@ -7,6 +7,7 @@
 #include <tenon/core/error.h>
 #include <tenon/core/format.h>
 #include <tenon/serialization/header.h>
+#include <tenon/serialization/tensor_file.h>
 
 static_assert(std::endian::native == std::endian::little,
               "checkpoints are little-endian and written as they are in memory");
@@ -103,7 +104,7 @@ CheckpointHeader decode_header(std::span<const std::byte> first_bytes) {
   uint32_t version = get<uint32_t>(header, kVersionAt);
   if (version != kCheckpointFormatVersion ||
       get<uint32_t>(header, kHeaderBytesAt) != kCheckpointHeaderBytes)
-    fail(fmt::format(
+    throw UnreadError(fmt::format(
         "it has format version {}, and this build reads version {}. Load it with a newer Tenon",
         version, kCheckpointFormatVersion));
   const bool has_index = get<uint64_t>(header, kIndexMarkAt) == kIndexMark;

@@ -43,7 +43,7 @@ class IndexConversation {
     }
   }
 
-  [[noreturn]] void bad_answer() { process_.fail("gave an answer that makes no sense"); }
+  [[noreturn]] void bad_answer() { process_.fail_as_damaged("gave an answer that makes no sense"); }
 
  private:
   uint64_t most_index_bytes() const {

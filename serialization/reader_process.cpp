@@ -24,6 +24,7 @@
 #include <tenon/core/error.h>
 #include <tenon/core/format.h>
 #include <tenon/serialization/reader_process.h>
+#include <tenon/serialization/tensor_file.h>
 
 extern char** environ;
 
@@ -54,7 +55,7 @@ std::string reader_program() {
   const char* named = secure_getenv(kVariable);
   if (!named || !*named) return installed_reader;
   if (named[0] != '/')
-    throw CheckpointError(
+    throw UnreadError(
         fmt::format("{} is \"{}\", which is not an absolute path", kVariable, excerpt(named)));
   return named;
 }
@@ -63,8 +64,7 @@ std::string reader_program() {
 class HighFile {
  public:
   explicit HighFile(int file) : file_(fcntl(file, F_DUPFD_CLOEXEC, kFileInReader + 1)) {
-    if (file_ < 0)
-      throw CheckpointError("there is no number left for an open file: " + why_of(errno));
+    if (file_ < 0) throw UnreadError("there is no number left for an open file: " + why_of(errno));
   }
   ~HighFile() { close(file_); }
   HighFile(const HighFile&) = delete;
@@ -116,7 +116,7 @@ void ReaderProcess::connect(int file, const std::vector<std::string>& arguments)
   const std::string program = reader_program();
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
-    throw CheckpointError("there is no socket for the process that reads it: " + why_of(errno));
+    throw UnreadError("there is no socket for the process that reads it: " + why_of(errno));
   // What other threads print must not reach the process, if there are no standard streams.
   socket_ = beyond_standard_streams(ends[0]);
   const int other = beyond_standard_streams(ends[1]);
@@ -159,7 +159,7 @@ void ReaderProcess::start(const std::string& program, int file,
   error = posix_spawn(&process_, program.c_str(), &settings.files, &settings.attributes,
                       pointers.data(), reader_environment().data());
   if (error)
-    throw CheckpointError(fmt::format(
+    throw UnreadError(fmt::format(
         "another process has to read its HDF5 data, because {}, and the program for that cannot be "
         "started: '{}': {}. It is installed with Tenon, beside the library; {} may name it",
         because_, printable(program), why_of(error), kVariable));
@@ -184,6 +184,10 @@ void ReaderProcess::stop() {
 
 void ReaderProcess::fail(const std::string& why) {
   stop();
+  throw UnreadError(fmt::format("the process that reads it, because {}, {}", because_, why));
+}
+void ReaderProcess::fail_as_damaged(const std::string& why) {
+  stop();
   throw CheckpointError(fmt::format("the process that reads it, because {}, {}", because_, why));
 }
 
@@ -199,8 +203,9 @@ void ReaderProcess::fail_as_ended() {
   if (ended == 0) fail("has stopped answering");
   if (ended < 0) fail("has ended, and how is not known, because the program ignores SIGCHLD");
   if (WIFSIGNALED(status))
-    fail(fmt::format("was ended by a signal: {}. The file is damaged, or made to do this",
-                     strsignal(WTERMSIG(status))));
+    fail_as_damaged(
+        fmt::format("was ended by a signal: {}. The file is damaged, or made to do this",
+                    strsignal(WTERMSIG(status))));
   fail(fmt::format("has ended with the status {}", WEXITSTATUS(status)));
 }
 

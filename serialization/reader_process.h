@@ -18,7 +18,7 @@ class ReaderProcess {
   using Time = std::chrono::steady_clock::time_point;
 
   // Starts it with the open file `file`, and lets it use a processor for so many seconds. Errors
-  // say `because`, why another process reads it. Throws a CheckpointError if there is no such
+  // say `because`, why another process reads it. Throws an UnreadError if there is no such
   // program or process.
   ReaderProcess(const char* because, int file, uint64_t seconds);
   // The same without a file, for an image of so many bytes.
@@ -34,8 +34,10 @@ class ReaderProcess {
   void send(const void* bytes, size_t count);
   void receive(void* bytes, size_t count, Time end);
 
-  // Kills the process and throws a CheckpointError that says what is wrong with it.
+  // Both kill the process and say what is wrong with it: an UnreadError where that may have nothing
+  // to do with the file, a CheckpointError where the file made it do this.
   [[noreturn]] void fail(const std::string& why);
+  [[noreturn]] void fail_as_damaged(const std::string& why);
 
  private:
   [[noreturn]] void fail_as_ended();

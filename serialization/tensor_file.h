@@ -25,9 +25,14 @@ struct NamedFileError : CheckpointError {
   using CheckpointError::CheckpointError;
 };
 
-// The system does not let the file be read: whether it is whole is not known.
+// The file cannot be read here and now, by this release: whether it is whole is not known. So it is
+// never taken for a damaged one.
 struct UnreadFileError : NamedFileError {
   using NamedFileError::NamedFileError;
+};
+// The same, before its text names the file.
+struct UnreadError : CheckpointError {
+  using CheckpointError::CheckpointError;
 };
 
 // The description of a tensor in a file.

@@ -43,6 +43,8 @@ CheckpointHeader read_header(const InputFile& file, std::span<std::byte> first) 
   CheckpointHeader header;
   try {
     header = decode_header({first.data(), count});
+  } catch (const UnreadError& error) {
+    file.refuse(error.what());
   } catch (const CheckpointError& error) {
     file.fail(error.what());
   }
@@ -90,6 +92,8 @@ VerifiedFile::VerifiedFile(const std::filesystem::path& path, Shards shards)
     if (shards == Shards::opened) open_shards(path);
   } catch (const NamedFileError&) {
     throw;
+  } catch (const UnreadError& error) {
+    file_.refuse(error.what());
   } catch (const CheckpointError& error) {
     file_.fail(error.what());
   }

@@ -11,6 +11,7 @@
 #include <tenon/tenon.h>
 
 #include "files.h"
+#include "serialization/sealed.h"
 #include "support/expect.h"
 #include "training/managed.h"
 
@@ -107,6 +108,37 @@ BOOST_AUTO_TEST_CASE(damaged_files_are_skipped_and_named) {
   require_error<CheckpointError>([&] { manager.resume(next.all); }, folder.path().string(),
                                  "none of its 3 checkpoints can be read; move them away",
                                  "step-000000000002.h5");
+}
+
+// What cannot be read here and now may be whole: to go on from an older one would throw steps away.
+BOOST_AUTO_TEST_CASE(files_that_may_be_whole_are_not_skipped) {
+  TempFolder folder;
+  Run run;
+  {
+    CheckpointManager manager(folder.path(), {.every_steps = 1, .async = false});
+    for (int i = 0; i < 2; ++i) manager.step(run.all);
+  }
+  const auto newest = folder / "step-000000000002.h5";
+  const std::string written = read_bytes(newest);
+  CheckpointManager manager(folder.path(), {.every_steps = 1, .async = false});
+  const auto require_refusal = [&](const char* why) {
+    require_error<CheckpointError>([&] { manager.resume(run.all); }, folder.path().string(),
+                                   "whether a checkpoint is whole cannot be seen", why,
+                                   "step-000000000002.h5");
+    BOOST_TEST(manager.skipped().empty());
+  };
+  std::string changed = written;
+  changed[8] = 99;
+  reseal(changed);
+  write_bytes(newest, changed);
+  require_refusal("it has format version 99, and this build reads version 1");
+
+  write_bytes(newest, without_index(written));
+  setenv("TENON_HDF5_READER", "/no/such/reader", 1);
+  require_refusal("the program for that cannot be started");
+  unsetenv("TENON_HDF5_READER");
+  manager.resume(run.all);
+  BOOST_TEST(run.all.step == 2);
 }
 
 BOOST_AUTO_TEST_CASE(two_runs_are_not_mixed) {
