@@ -58,12 +58,19 @@ std::vector<std::vector<double>> values(nn::ModuleRef model) {
   return all;
 }
 
+// In a file of HDF5 or of safetensors, or in several files of which none has more than one tensor.
+struct Form {
+  const char* name = "model.h5";
+  SaveOptions options = {};
+};
+const std::vector<Form> kForms = {{}, {"model.safetensors"}, {"model.h5", {.max_shard_size = 1}}};
+
 template <class Saved, class Loaded>
-LoadReport save_and_load(const Saved& saved, const Loaded& loaded,
-                         const LoadOptions& options = {}) {
+LoadReport save_and_load(const Saved& saved, const Loaded& loaded, const LoadOptions& options = {},
+                         const Form& form = {}) {
   TempFolder folder;
-  save(folder / "model.h5", saved);
-  return load(folder / "model.h5", loaded, options);
+  save(folder / form.name, saved, form.options);
+  return load(folder / form.name, loaded, options);
 }
 
 nn::DataParallel<Net> wrapped_net() { return {Net(), two}; }
@@ -133,13 +140,14 @@ BOOST_AUTO_TEST_CASE(wrap_then_load) {
 
 template <class Saved, class Loaded>
 void check_all_values(const char* from, Saved saved, const char* to, Loaded loaded) {
-  BOOST_TEST_CONTEXT("saved " << from << ", loaded " << to) {
-    number(saved), clear(loaded);
-    const LoadReport report = save_and_load(saved, loaded);
-    BOOST_TEST(report.complete());
-    BOOST_TEST(report.loaded() == 9u);  // 2 weights, 2 biases, 5 of the normalisation
-    BOOST_TEST((values(loaded) == values(saved)));
-  }
+  for (const Form& form : kForms)
+    BOOST_TEST_CONTEXT("saved " << from << " as " << form.name << ", loaded " << to) {
+      number(saved), clear(loaded);
+      const LoadReport report = save_and_load(saved, loaded, {}, form);
+      BOOST_TEST(report.complete());
+      BOOST_TEST(report.loaded() == 9u);  // 2 weights, 2 biases, 5 of the normalisation
+      BOOST_TEST((values(loaded) == values(saved)));
+    }
 }
 template <class Saved>
 void check_into_all(const char* from, Saved&& make) {
@@ -150,6 +158,8 @@ void check_into_all(const char* from, Saved&& make) {
   check_all_values(from, make(), "wrapped with a nested one", wrapped_nested_net());
 }
 
+// Files of h5py and of torch, plain and wrapped, are loaded in foreign_hdf5_test.cpp and
+// torch_file_test.cpp.
 BOOST_AUTO_TEST_CASE(every_combination_of_plain_wrapped_nested_and_wrapped_twice) {
   check_into_all("plain", [] { return Net(); });
   check_into_all("wrapped", wrapped_net);
