@@ -74,6 +74,7 @@ class Cut {
   explicit Cut(SavedProgram& program) : program_(program), of_(program.values.size()) {}
 
   void run(const SavedNames& names) {
+    place_what_is_empty();
     each_access([&](Access& access, DType dtype, const Shape& shape, const Strides& strides) {
       add(access.value, access.offset, dtype, shape, strides);
     });
@@ -81,12 +82,12 @@ class Cut {
       if (r.input < 0)
         add(r.value, static_cast<uint64_t>(r.offset) * size_of(r.dtype), r.dtype, r.shape,
             r.strides);
-    for (auto& tensor : program_.tensors) cut(tensor, names);
-    each_access([&](Access& access, DType, const Shape&, const Strides&) {
-      if (is_tensor(access.value)) access.offset -= begin_of(access.value);
+    for (auto& tensor : program_.tensors) cut(tensor, given_to(tensor, names));
+    each_access([&](Access& access, DType, const Shape& shape, const Strides&) {
+      if (is_tensor(access.value) && shape.numel() != 0) access.offset -= begin_of(access.value);
     });
     for (auto& r : program_.results)
-      if (r.input < 0 && is_tensor(r.value))
+      if (r.input < 0 && is_tensor(r.value) && r.shape.numel() != 0)
         r.offset -= static_cast<int64_t>(begin_of(r.value) / size_of(r.dtype));
   }
 
@@ -115,9 +116,18 @@ class Cut {
       }
   }
 
+  // Where a tensor without elements begins says nothing, and may be behind the end of its memory.
+  void place_what_is_empty() {
+    each_access([&](Access& access, DType, const Shape& shape, const Strides&) {
+      if (shape.numel() == 0) access.offset = 0;
+    });
+    for (auto& r : program_.results)
+      if (r.input < 0 && r.shape.numel() == 0) r.offset = 0;
+  }
+
   void add(uint32_t value, uint64_t offset, DType dtype, const Shape& shape,
            const Strides& strides) {
-    if (is_tensor(value))
+    if (is_tensor(value) && shape.numel() != 0)
       of_[value].push_back(
           {dtype, shape, strides, offset, offset + extent_in_memory(dtype, shape, strides)});
   }
@@ -127,22 +137,27 @@ class Cut {
            is_contiguous(w.shape, w.strides);
   }
 
-  void cut(SavedTensor& tensor, const SavedNames& names) {
-    auto& windows = of_[tensor.value];
-    // What has a name is stored whole.
+  // The tensor that its user has given the name of this one.
+  static const Tensor* given_to(const SavedTensor& tensor, const SavedNames& names) {
     for (auto& [name, given] : names.tensors)
-      if (given.defined() && impl_of(given).storage == tensor.memory) {
-        const TensorImpl& t = impl_of(given);
-        const uint64_t at = static_cast<uint64_t>(t.offset) * size_of(t.dtype);
-        windows.push_back(
-            {t.dtype, t.shape, t.strides, at, at + extent_in_memory(t.dtype, t.shape, t.strides)});
-      }
-    uint64_t begin = ~uint64_t{0}, end = 0;
+      if (given.defined() && impl_of(given).storage == tensor.memory) return &given;
+    return nullptr;
+  }
+
+  void cut(SavedTensor& tensor, const Tensor* given) {
+    auto& windows = of_[tensor.value];
+    if (given && given->numel() != 0) {  // what has a name is stored whole
+      const TensorImpl& t = impl_of(*given);
+      const uint64_t at = static_cast<uint64_t>(t.offset) * size_of(t.dtype);
+      windows.push_back(
+          {t.dtype, t.shape, t.strides, at, at + extent_in_memory(t.dtype, t.shape, t.strides)});
+    }
+    uint64_t begin = windows.empty() ? 0 : ~uint64_t{0}, end = 0;
     for (auto& w : windows) begin = std::min(begin, w.begin), end = std::max(end, w.end);
     begin = begin / kAlignment * kAlignment;
-    end = std::max(begin, end);
     tensor.offset = begin;
     program_.values[tensor.value].bytes = end - begin;
+    if (given) return take_form_of(*given, tensor, begin, end);
     const auto whole = std::find_if(windows.rbegin(), windows.rend(), [&](const Window& w) {
       return w.begin == begin && w.end == end && is_row_major(w);
     });
@@ -150,12 +165,36 @@ class Cut {
       tensor.dtype = whole->dtype, tensor.shape = whole->shape;
       return;
     }
-    const bool one_type = std::all_of(windows.begin(), windows.end(), [&](const Window& w) {
-      return w.dtype == windows[0].dtype && w.dtype != DType::boolean;
-    });
+    const bool one_type =
+        !windows.empty() && std::all_of(windows.begin(), windows.end(), [&](const Window& w) {
+          return w.dtype == windows[0].dtype && w.dtype != DType::boolean;
+        });
     tensor.dtype =
         one_type && (end - begin) % size_of(windows[0].dtype) == 0 ? windows[0].dtype : DType::u8;
     tensor.shape = {static_cast<int64_t>((end - begin) / size_of(tensor.dtype))};
+  }
+
+  // A reader of the file takes its values for rows, one after the other.
+  static void take_form_of(const Tensor& given, SavedTensor& tensor, uint64_t begin, uint64_t end) {
+    const TensorImpl& t = impl_of(given);
+    const bool is_empty = given.numel() == 0;
+    if (!is_empty && (begin != static_cast<uint64_t>(t.offset) * size_of(t.dtype) ||
+                      end - begin != static_cast<uint64_t>(given.numel()) * size_of(t.dtype) ||
+                      !given.is_contiguous()))
+      throw ValueError(
+          fmt::format("the tensor that is to be called \"{}\" has the shape {} and the strides "
+                      "{}{}: in a file, "
+                      "which holds memory as the program uses it, its values would have another "
+                      "order. Leave it "
+                      "out of .tensors, or make it contiguous() before the function is called",
+                      excerpt(tensor.name), t.shape, t.strides,
+                      given.is_contiguous() ? ", in memory of which the program uses more" : ""));
+    if (is_empty && end != begin)
+      throw ValueError(
+          fmt::format("the tensor that is to be called \"{}\" has no elements, and the program "
+                      "uses its memory; leave it out of .tensors",
+                      excerpt(tensor.name)));
+    tensor.dtype = t.dtype, tensor.shape = t.shape;
   }
 
   SavedProgram& program_;

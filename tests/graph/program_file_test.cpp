@@ -178,6 +178,34 @@ BOOST_AUTO_TEST_CASE(views_changes_in_place_and_arguments_as_results) {
   }
 }
 
+// Where a tensor without elements begins may be anywhere, even behind the end of its memory.
+BOOST_AUTO_TEST_CASE(tensors_without_elements) {
+  TempFolder folder;
+  const NoGrad guard;
+  const Tensor strided = zeros({16, 8, 0, 16}).slice(1, 2, 8, 2).narrow(3, 1, 4);
+  const Tensor part = zeros({5, 6}).narrow(0, 4, 0), none = zeros({3, 0});
+  auto f = compile([&](const Tensor& x) {
+    const Tensor y = x.narrow(0, 1, 1) * 2.0;
+    return std::vector<Tensor>{strided * 2.0,
+                               part + y.sum(),
+                               none.narrow(0, 3, 0),
+                               y.exp(),
+                               (x * 3.0).narrow(1, 2, 0).narrow(0, 1, 1),
+                               none + 1.0};
+  });
+  for (int i = 0; i < 3; ++i) f(randn({2, 3}));
+  f.save(folder / "f.tenon", {.tensors = {{"none", none}}});
+  auto program = Program::load(folder / "f.tenon");
+  const Tensor x = randn({2, 3});
+  const auto out = program.run({{"0", x}});
+  const auto expected = f(x);
+  for (size_t k = 0; k < expected.size(); ++k) {
+    BOOST_TEST(same_bits(out[k], expected[k]));
+    BOOST_TEST(out[k].shape() == expected[k].shape());
+  }
+  BOOST_TEST(program.tensor("none").shape() == none.shape());
+}
+
 BOOST_AUTO_TEST_CASE(each_group_and_optimizer_has_its_rate) {
   TempFolder folder;
   Perceptron net;

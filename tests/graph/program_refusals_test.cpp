@@ -83,6 +83,37 @@ BOOST_AUTO_TEST_CASE(names_that_no_file_can_have_are_refused) {
   BOOST_TEST(program.run({{"0", x}, {"y", y}})["d"].to_vector<float>()[1] == 2.0F);
 }
 
+// A file holds memory as the program uses it, and whoever loads it takes values for rows.
+BOOST_AUTO_TEST_CASE(named_tensors_whose_values_would_change_their_order_are_refused) {
+  TempFolder folder;
+  const std::string file = folder / "f.tenon";
+  const NoGrad guard;
+  const Tensor base = randn({9, 8});
+  for (const Tensor& w : {base.t(), base.narrow(1, 0, 5), base.narrow(0, 1, 3).slice(1, 0, 8, 2),
+                          randn({1, 8}).expand({9, 8}), base.select(0, 3)})
+    for (const bool cast : {false, true}) {
+      auto f = compile([&](const Tensor& x) { return x * (cast ? w.to(bf16).to(f32) : w); });
+      for (int i = 0; i < 3; ++i) f(randn({1}));
+      const std::string text = refusal([&] { f.save(file, {.tensors = {{"w", w}}}); });
+      BOOST_TEST(has(text, "called \"w\" has the shape " + w.shape().str()), text);
+      BOOST_TEST(has(text, "make it contiguous()"), text);
+      BOOST_TEST(!std::filesystem::exists(file));
+      f.save(file);
+      const Tensor x = randn({1});
+      BOOST_TEST(test::same_bits(Program::load(file).run({{"0", x}})[0], f(x)));
+      std::filesystem::remove(file);
+    }
+  nn::Conv2d net(2, 4, 3);
+  net.to(channels_last);
+  auto f = compile([&](const Tensor& x) { return net(x); });
+  for (int i = 0; i < 3; ++i) f(randn({1, 2, 8, 8}));
+  const nn::StateDict all = nn::state_dict(net);
+  BOOST_TEST(has(refusal([&] {
+                   f.save(file, {.tensors = {all.begin(), all.end()}});
+                 }),
+                 "called \"weight\" has the shape (4, 2, 3, 3)"));
+}
+
 // The program that would be saved is of other arguments than those of the last call.
 BOOST_AUTO_TEST_CASE(a_function_whose_last_arguments_found_no_room_is_not_saved) {
   TempFolder folder;

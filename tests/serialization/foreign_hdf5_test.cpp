@@ -53,8 +53,7 @@ bool has_no_child() { return waitpid(-1, nullptr, WNOHANG) == -1 && errno == ECH
 }  // namespace
 
 BOOST_AUTO_TEST_CASE(files_of_h5py_are_loaded) {
-  require_loads_everywhere(weights_file("net.h5"), FileFormat::hdf5);
-  require_loads_everywhere(weights_file("net_wrapped.h5"), FileFormat::hdf5);
+  require_all_forms_load(".h5", FileFormat::hdf5);
   require_each_dtype(load(weights_file("dtypes.h5")));
   BOOST_TEST(has_no_child());
 }

@@ -26,8 +26,7 @@ const std::string kGood = R"("a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]
 }  // namespace
 
 BOOST_AUTO_TEST_CASE(files_of_the_reference_implementation_are_loaded) {
-  require_loads_everywhere(weights_file("net.safetensors"), FileFormat::safetensors);
-  require_loads_everywhere(weights_file("net_wrapped.safetensors"), FileFormat::safetensors);
+  require_all_forms_load(".safetensors", FileFormat::safetensors);
   require_each_dtype(load(weights_file("dtypes.safetensors")));
 }
 

@@ -97,7 +97,8 @@ std::string replaced(std::string text, const std::string& what, const std::strin
 }  // namespace
 
 BOOST_AUTO_TEST_CASE(files_of_torch_are_loaded) {
-  for (const char* name : {"net.pt", "net_wrapped.pt", "net_protocol_5.pt", "net_without_crc.pt"})
+  require_all_forms_load(".pt", FileFormat::torch);
+  for (const char* name : {"net_protocol_5.pt", "net_without_crc.pt"})
     require_loads_everywhere(weights_file(name), FileFormat::torch);
   require_each_dtype(load(weights_file("dtypes.pt")));
   const nn::StateDict parameters = load(weights_file("parameters.pt"));

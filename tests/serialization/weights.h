@@ -54,8 +54,8 @@ inline void require_numbered(nn::ModuleRef model) {
   BOOST_REQUIRE(k == 9);
 }
 
-// Loads a file into the model as it is, wrapped, with a part of it wrapped, and both; and compares
-// every value.
+// Loads a file into the model as it is, wrapped, with a part of it wrapped, both, and wrapped
+// twice; and compares every value.
 inline void require_loads_everywhere(const std::filesystem::path& path, FileFormat format,
                                      const LoadOptions& options = {}) {
   const std::vector<Device> two = {"cpu:0", "cpu:1"};
@@ -73,6 +73,14 @@ inline void require_loads_everywhere(const std::filesystem::path& path, FileForm
   check(nn::DataParallel<WeightsNet>(WeightsNet(), two));
   check(WeightsNestedNet());
   check(nn::DataParallel<WeightsNestedNet>(WeightsNestedNet(), two));
+  check(nn::DataParallel(nn::DataParallel(WeightsNet(), two), two));
+}
+
+// The same of the files that hold the model plain, wrapped, with a part of it wrapped, and wrapped
+// twice.
+inline void require_all_forms_load(const std::string& ending, FileFormat format) {
+  for (const char* name : {"net", "net_wrapped", "net_nested", "net_wrapped_twice"})
+    require_loads_everywhere(weights_file(name + ending), format);
 }
 
 // The tensor `name` for each dtype that the files named dtypes.* hold.

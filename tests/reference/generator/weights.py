@@ -39,6 +39,16 @@ def numbered(model):
     return model
 
 
+def forms_of(net):
+    """The state of the model: plain, wrapped as a whole, with a part of it wrapped, and wrapped twice."""
+    wrap = torch.nn.DataParallel
+    plain, whole, twice = net.state_dict(), wrap(net).state_dict(), wrap(wrap(net)).state_dict()
+    nested = Net()
+    nested.load_state_dict(plain)
+    nested.body = wrap(nested.body)
+    return {"net": plain, "net_wrapped": whole, "net_nested": nested.state_dict(), "net_wrapped_twice": twice}
+
+
 DTYPES = {"f32": torch.float32, "f64": torch.float64, "f16": torch.float16, "bf16": torch.bfloat16, "i64": torch.int64,
           "i32": torch.int32, "u8": torch.uint8, "bool": torch.bool}
 
@@ -68,8 +78,8 @@ class Malicious:
 def write_torch(folder):
     net = numbered(Net())
     states = net.state_dict()
-    torch.save(states, folder / "net.pt")
-    torch.save(torch.nn.DataParallel(net).state_dict(), folder / "net_wrapped.pt")
+    for name, form in forms_of(net).items():
+        torch.save(form, folder / f"{name}.pt")
     torch.save(states, folder / "net_protocol_5.pt", pickle_protocol=5)
     torch.save(states, folder / "net_legacy.pt", _use_new_zipfile_serialization=False)
     torch.save(dict(net.named_parameters()), folder / "parameters.pt")
@@ -97,9 +107,8 @@ def big_endian(source, target):
 
 
 def write_safetensors(folder):
-    net = numbered(Net())
-    safetensors.torch.save_file(net.state_dict(), folder / "net.safetensors", metadata={"format": "pt"})
-    safetensors.torch.save_file(torch.nn.DataParallel(net).state_dict(), folder / "net_wrapped.safetensors")
+    for name, form in forms_of(numbered(Net())).items():
+        safetensors.torch.save_file(form, folder / f"{name}.safetensors", metadata={"format": "pt"} if name == "net" else None)
     safetensors.torch.save_file(of_each_dtype(), folder / "dtypes.safetensors")
     safetensors.torch.save_file({"i8": torch.ones(2).to(torch.int8), "good": torch.ones(2)}, folder / "other_dtypes.safetensors")
 
@@ -128,10 +137,12 @@ def bfloat16():
 
 
 def write_hdf5(folder):
-    states = {key: tensor.numpy() for key, tensor in numbered(Net()).state_dict().items()}
-    with h5py.File(folder / "net.h5", "w") as file:
-        for key, values in states.items():
-            file[key] = values
+    forms = {name: {key: tensor.numpy() for key, tensor in form.items()} for name, form in forms_of(numbered(Net())).items()}
+    for name in ("net", "net_nested", "net_wrapped_twice"):
+        with h5py.File(folder / f"{name}.h5", "w") as file:
+            for key, values in forms[name].items():
+                file[key] = values
+    states = forms["net"]
     with h5py.File(folder / "net_wrapped.h5", "w", libver="v110") as file:  # groups, packed, in the newer layout
         for key, values in states.items():
             packing = {"compression": "gzip", "shuffle": True, "fletcher32": True} if values.ndim else {}
