@@ -129,12 +129,6 @@ ModuleTag& ModuleTag::operator=(const ModuleTag&) noexcept {
   return *this;
 }
 
-namespace detail {
-void module_is_gone(const void* module, size_t bytes) noexcept {
-  recording::flags_are_gone(module, bytes);
-}
-}  // namespace detail
-
 std::vector<ModuleRef> modules_bottom_up(ModuleRef module) {
   std::vector<ModuleRef> all;
   for (auto& child : named_children(module)) {

@@ -1,5 +1,6 @@
 // Finds out under which name a module is called, so that errors can say "LeNet.fc1".
 #include <algorithm>
+#include <atomic>
 #include <iterator>
 #include <mutex>
 #include <optional>
@@ -9,6 +10,7 @@
 #include <tenon/core/base/fork.h>
 #include <tenon/core/base/never_destroyed.h>
 #include <tenon/core/base/per_thread.h>
+#include <tenon/core/base/recording.h>
 #include <tenon/core/dispatch/misplaced.h>
 #include <tenon/core/error.h>
 #include <tenon/core/format.h>
@@ -69,12 +71,18 @@ std::optional<std::string> find_path(ModuleRef module, ModuleRef child) {
   return find.found ? std::optional(std::move(find.path)) : std::nullopt;
 }
 
+// How many modules ended at an address, or at one of those that share its place in this table.
+std::atomic<uint32_t> ended[1024];
+std::atomic<uint32_t>& ended_at(const void* module) {
+  return ended[(reinterpret_cast<uintptr_t>(module) >> 3) % std::size(ended)];
+}
+
 // The names that a thread found recently, by address. An object may take the address of an earlier
-// one of the same type: an error can then name the field of the earlier object, and nothing worse
-// happens.
+// one of the same type, so a name holds as long as none has ended there.
 struct RecentNames {
   struct Slot {
     const void *parent, *parent_type, *self, *type;
+    uint32_t ended;
     const char* name;
   };
   Slot slots[256];
@@ -106,11 +114,20 @@ const char* ModuleScope::name_in_parent() const {
   if (!recent) return find_name();
   auto& slot =
       recent->slots[(bits(self_) * 31 + bits(parent) + bits(type_) * 7) % std::size(recent->slots)];
+  const uint32_t now = ended_at(self_).load(std::memory_order_relaxed) +
+                       ended_at(parent).load(std::memory_order_relaxed);
   if (slot.self != self_ || slot.parent != parent || slot.type != type_ ||
-      slot.parent_type != parent_type)
-    slot = {parent, parent_type, self_, type_, find_name()};
+      slot.parent_type != parent_type || slot.ended != now)
+    slot = {parent, parent_type, self_, type_, now, find_name()};
   return slot.name;
 }
+
+namespace detail {
+void module_is_gone(const void* module, size_t bytes) noexcept {
+  ended_at(module).fetch_add(1, std::memory_order_relaxed);
+  recording::flags_are_gone(module, bytes);
+}
+}  // namespace detail
 
 ModuleScope::ModuleScope(const void* self, const ModuleType* type)
     : self_(self), type_(type), parent_(innermost), watcher_(watching), path_(name_in_parent()) {

@@ -208,4 +208,18 @@ BOOST_AUTO_TEST_CASE(cells_have_the_names_of_pytorch) {
       "GRUCell: a state has shape (3, 4), but must be (2, 4)");
 }
 
+// Of the same type, in the memory of one that has ended.
+BOOST_AUTO_TEST_CASE(a_module_in_the_place_of_another_has_a_name_of_its_own) {
+  for (int i = 0; i < 50; ++i) {
+    nn::Sequential body;
+    for (int before = 0; before < i % 5; ++before) body.push_back(nn::Identity());
+    body.push_back(nn::Linear(2, 3));
+    require_error<ShapeError>(
+        [&] {
+          body(ones({1, 9}));
+        },
+        "(in module Sequential." + std::to_string(i % 5) + ")");
+  }
+}
+
 BOOST_AUTO_TEST_SUITE_END()
