@@ -306,27 +306,30 @@ void CompiledCalls::State::learn(KindOfCall& kind, RecordedCall call,
   compare(kind, std::move(call), before);
 }
 
-// With an earlier call that no program agreed with: one of the same world, else the last one.
+// With earlier calls that no program agreed with: the last one of the same world, and those before
+// it from which this call can be told; or, from another world, the last one.
 void CompiledCalls::State::compare(KindOfCall& kind, RecordedCall call,
                                    const recording::World& before) {
-  constexpr size_t kMostCandidates = 2;
+  constexpr size_t kMostCandidates = 3;
   auto& all = kind.candidates;
-  auto earlier =
-      std::find_if(all.begin(), all.end(), [&](const Candidate& c) { return c.world == before; });
-  const bool changed = earlier == all.end();
-  if (changed) earlier = all.begin();
-  Match found;
-  if (earlier != all.end()) {
-    found = with_history(match(earlier->call.trace, nullptr, call.trace),
-                         earlier->call.history.get(), call.history.get());
+  const auto of_this_world = [&](const Candidate& c) { return c.world == before; };
+  const bool changed = std::none_of(all.begin(), all.end(), of_this_world);
+  std::optional<Match> newest;
+  for (auto earlier = all.begin(); earlier != all.end(); ++earlier) {
+    if (!changed && !of_this_world(*earlier)) continue;
+    Match found = with_history(match(earlier->call.trace, nullptr, call.trace),
+                               earlier->call.history.get(), call.history.get());
     const bool agree = found.difference.empty();
-    if (agree || !changed) all.erase(earlier);
+    const bool told_apart = are_told_apart(earlier->call.trace, call.trace);
+    if (agree || !(changed || told_apart)) all.erase(earlier);
     if (agree) return make_program(kind, std::move(call), std::move(found.wiring));
-    kind.note = found.difference;
+    if (!newest) newest = std::move(found);
+    if (changed || !told_apart) break;
   }
+  if (newest) kind.note = newest->difference;
   all.push_front({std::move(call), recording::world()});
   if (all.size() > kMostCandidates) all.pop_back();
-  if (found.number_differs) require_same_number(found, changed);
+  if (newest && newest->number_differs) require_same_number(*newest, changed);
 }
 
 void CompiledCalls::State::make_program(KindOfCall& kind, RecordedCall call, Wiring wiring) {

@@ -69,7 +69,7 @@ struct Candidate {
 struct KindOfCall {
   Signature signature;
   std::list<KnownProgram> programs;  // such as one for training and one for evaluation
-  std::list<Candidate> candidates;   // the last one first; at most two, each of its world
+  std::list<Candidate> candidates;   // the last one first; at most three
   // Recordings since a program was made, in each of the worlds of the last ones.
   struct Tries {
     recording::World world;

@@ -246,4 +246,13 @@ Match match(const Trace& earlier, const Wiring* known, const Trace& now) {
   return Comparison(earlier, known, now).run();
 }
 
+bool are_told_apart(const Trace& a, const Trace& b) {
+  return std::any_of(a.leaves.begin(), a.leaves.end(), [&](const Leaf& leaf) {
+    return std::any_of(b.leaves.begin(), b.leaves.end(), [&](const Leaf& other) {
+      return leaf.asked && other.asked && leaf.tensor && other.tensor &&
+             &*leaf.tensor == &*other.tensor && leaf.had != other.had;
+    });
+  });
+}
+
 }  // namespace tenon::graph

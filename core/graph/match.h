@@ -27,4 +27,8 @@ struct Match {
 // Compares a trace with an earlier one. `known` is the wiring of the earlier one, if it is known.
 Match match(const Trace& earlier, const Wiring* known, const Trace& now);
 
+// Whether a leaf had a gradient before one of two calls and none before the other. A program of one
+// is then never run in place of the other, so that both may take turns.
+bool are_told_apart(const Trace& a, const Trace& b);
+
 }  // namespace tenon::graph

@@ -215,4 +215,32 @@ BOOST_AUTO_TEST_CASE(autocast_inside_and_around) {
   BOOST_TEST(says(compiled, "under Autocast(bf16):\n    a program of"));
 }
 
+// Calls that make gradients and calls that add to them take turns, and each gets a program.
+BOOST_AUTO_TEST_CASE(gradients_that_are_summed_over_two_calls) {
+  const auto make = [](std::vector<Tensor> params) {
+    return std::make_unique<optim::SGD>(params, optim::SGDOptions{.lr = 0.1, .momentum = 0.9});
+  };
+  auto [a, b] = twins<Perceptron>(make);
+  const auto pass_of = [](Run<Perceptron>& run) {
+    return [&run](const Tensor& x, const Tensor& y) {
+      Tensor loss = cross_entropy(run.net(x), y);
+      loss.backward();
+      return loss.detach();
+    };
+  };
+  auto plain = pass_of(*a);
+  auto compiled = compile(pass_of(*b));
+  for (int i = 0; i < 12; ++i) {
+    const Tensor x = randn({4, 6}), y = randint(0, 3, {4});
+    manual_seed(static_cast<uint64_t>(i));
+    const Tensor expected = plain(x, y);
+    manual_seed(static_cast<uint64_t>(i));
+    BOOST_TEST(same_bits(compiled(x, y), expected));
+    require_alike(a->net, b->net);
+    if (i % 2 == 0) continue;
+    for (auto* run : {a.get(), b.get()}) run->optimizer->step(), run->optimizer->zero_grad();
+  }
+  BOOST_TEST(says(compiled, "2 programs made"));
+}
+
 BOOST_AUTO_TEST_SUITE_END()
