@@ -33,6 +33,25 @@ void require_distinct_elements(const CallDesc& call, size_t input) {
         call.op->name, input, t.shape, path_suffix()));
 }
 
+// Plugins are told that each input of a pointwise operator has the shape of the result.
+void require_broadcast(const PlanEntry& entry) {
+  const Shape& result = entry.outputs[0].shape;
+  for (size_t i = 0; i < entry.call.inputs.size(); ++i) {
+    const auto& t = entry.call.inputs[i];
+    if (!t) continue;
+    bool fits = t->shape.size() <= result.size();
+    for (size_t d = 1; fits && d <= t->shape.size(); ++d) {
+      const int64_t size = t->shape[t->shape.size() - d];
+      fits = size == 1 || size == result[result.size() - d];
+    }
+    if (!fits)
+      throw ShapeError(
+          fmt::format("{}: argument {} has shape {}, which does not fit into the "
+                      "result's {}{}",
+                      entry.call.op->name, i, t->shape, result, path_suffix()));
+  }
+}
+
 void infer_outputs(PlanEntry& entry) {
   const CallDesc& call = entry.call;
   require_scalars(call);
@@ -62,6 +81,7 @@ void infer_outputs(PlanEntry& entry) {
                              {},
                              true});
   }
+  if (call.op->pointwise && !entry.outputs.empty()) require_broadcast(entry);
 }
 
 Footprint footprint_of(const TensorDesc& t, bool contiguous) {

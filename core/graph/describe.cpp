@@ -98,7 +98,8 @@ SavedNode saved_node(const TraceNode& node, const Scalar* scalars, Device device
 namespace {
 
 // Names that are given. What cannot be stored, fault_of_names finds; these would be stored, and
-// not be what one can ask for: `tenon program run` takes NAME=FILE.
+// not be what one can ask for: `tenon program run` takes NAME=FILE, and a '/' is no part of the
+// name of a dataset.
 void require_usable(const std::string& name, const char* what) {
   if (name.find_first_of("=\n\r") != name.npos)
     throw ValueError(fmt::format("the name \"{}\" of one of its {} has a line end or a '='",
@@ -111,6 +112,9 @@ void require_usable(const SavedNames& names) {
   std::set<std::string_view> taken;
   for (auto& [name, tensor] : names.tensors) {
     require_usable(name, "tensors");
+    if (name.find('/') != name.npos)
+      throw ValueError(
+          fmt::format("the name \"{}\" of one of its tensors has a '/'; use '.'", excerpt(name)));
     if (name.empty()) throw ValueError("one of its tensors is given an empty name");
     if (!tensor.defined())
       throw ValueError(
@@ -253,7 +257,6 @@ class Description {
   void name_tensors() {
     std::set<std::string> taken;
     for (auto& tensor : saved_.tensors) {
-      std::replace(tensor.name.begin(), tensor.name.end(), '/', '.');
       std::string name = tensor.name;
       for (int i = 2; !taken.insert(name).second; ++i) name = fmt::format("{}.{}", tensor.name, i);
       tensor.name = name;
@@ -262,8 +265,11 @@ class Description {
 
   static std::string default_name(const SavedNode& node, size_t access) {
     const bool is_input = access < node.call.inputs.size();
-    return fmt::format("{}{}{}.{}{}", node.path, node.path.empty() ? "" : ".", node.call.op->name,
-                       is_input ? "" : "out", is_input ? access : access - node.call.inputs.size());
+    std::string name =
+        fmt::format("{}{}{}.{}{}", node.path, node.path.empty() ? "" : ".", node.call.op->name,
+                    is_input ? "" : "out", is_input ? access : access - node.call.inputs.size());
+    std::replace(name.begin(), name.end(), '/', '.');  // which no name of a dataset has
+    return name;
   }
 
   void add_node(const TraceNode& node) {

@@ -11,21 +11,14 @@
 #include <tenon/core/error.h>
 #include <tenon/core/format.h>
 #include <tenon/core/graph/describe.h>
+#include <tenon/core/graph/restored_nodes.h>
 #include <tenon/core/graph/saved.h>
+#include <tenon/core/graph/written_bytes.h>
 #include <tenon/core/runtime/context.h>
 
 namespace tenon::graph {
 
 namespace {
-
-bool same_output(const SavedOutput& a, const SavedOutput& b) {
-  if (a.kind != b.kind) return false;
-  if (a.kind == OutputKind::absent) return true;
-  if (a.input != b.input || a.dtype != b.dtype || a.shape != b.shape) return false;
-  for (size_t d = 0; d < a.shape.size(); ++d)
-    if (a.shape[d] > 1 && a.strides[d] != b.strides[d]) return false;
-  return true;
-}
 
 class Restoration {
  public:
@@ -40,12 +33,15 @@ class Restoration {
     require(saved_.num_draws <= saved_.nodes.size(), "it draws more numbers than it uses");
     drawn_.resize(saved_.num_draws);
     written_.resize(saved_.values.size());
+    begins_as_zeros_.resize(saved_.values.size());
+    first_writer_.assign(saved_.values.size(), kNowhere);
     changes_.resize(saved_.values.size());
     for (at_ = 0; at_ < saved_.nodes.size(); ++at_) add_named_node(saved_.nodes[at_]);
     at_ = kNowhere;
     require(std::find(drawn_.begin(), drawn_.end(), false) == drawn_.end(),
             "it draws numbers that it does not use");
     add_results();
+    add_zeros();
     add_part();
     trace_.num_draws = saved_.num_draws;
     trace_.num_numbers = static_cast<uint32_t>(saved_.numbers.size());
@@ -159,6 +155,7 @@ class Restoration {
   void require_call(const SavedNode& saved) const {
     const CallDesc& call = saved.call;
     require(call.op && !call.op->execute, "it is no operator that runs");
+    require(!is_made_by_passes(*call.op), "it is never recorded");
     require_scalars(call);
     require(call.op->infer || (call.out && call.inputs.empty()), "it has no result of its own");
     require(saved.accesses.size() == call.inputs.size() + saved.outputs.size() &&
@@ -206,7 +203,7 @@ class Restoration {
   Ref<PlanEntry> plan_for(const SavedNode& saved) {
     auto& known = plans_[saved.call.op->name];
     for (auto& [other, plan] : known)
-      if (same_call(other->call, saved.call) && same_outputs(*other, saved)) return plan;
+      if (same_node(*other, saved)) return plan;
     auto plan = plans_of(context_).make_apart(saved.call);
     if (!plan->plan || plan->make_contiguous || plan->widened || plan->decomposed || plan->on_cpu)
       throw UnsupportedError(
@@ -226,29 +223,6 @@ class Restoration {
     return plan;
   }
 
-  static bool same_tensor(const std::optional<TensorDesc>& a, const std::optional<TensorDesc>& b) {
-    if (!a || !b) return !a && !b;
-    return a->dtype == b->dtype && a->shape == b->shape && a->strides == b->strides;
-  }
-  static bool same_attr(const Attr& a, const Attr& b) {
-    return std::string_view(a.name) == b.name && a.kind == b.kind && a.hint == b.hint &&
-           a.i == b.i && std::equal(&a.f, &a.f + 1, &b.f) && std::string_view(a.s) == b.s &&
-           a.list() == b.list();
-  }
-  static bool same_call(const CallDesc& a, const CallDesc& b) {
-    const auto x = a.attrs.all(), y = b.attrs.all();
-    return a.num_scalars == b.num_scalars && a.wanted == b.wanted && a.format == b.format &&
-           a.flat == b.flat && a.shape == b.shape && a.out_input == b.out_input &&
-           same_tensor(a.out, b.out) &&
-           std::equal(a.inputs.begin(), a.inputs.end(), b.inputs.begin(), b.inputs.end(),
-                      same_tensor) &&
-           std::equal(x.begin(), x.end(), y.begin(), y.end(), same_attr);
-  }
-  static bool same_outputs(const SavedNode& a, const SavedNode& b) {
-    return std::equal(a.outputs.begin(), a.outputs.end(), b.outputs.begin(), b.outputs.end(),
-                      same_output);
-  }
-
   // ---- memory
 
   void add_accesses(const SavedNode& saved) {
@@ -259,15 +233,22 @@ class Restoration {
       require((saved.accesses[i].value != kAbsent) == t.has_value(),
               "an input is there and has no value, or the other way round");
       add_access(saved.accesses[i], bytes, t ? size_of(t->dtype) : 1);
-      if (t && bytes)
-        require(was_written(saved.accesses[i].value),
-                "it reads a value that no operator before it has computed");
+      if (!t || !bytes) continue;
+      require(was_written(saved.accesses[i].value),
+              "it reads a value that no operator before it has computed");
+      read(saved.accesses[i], {t->shape, t->strides, size_of(t->dtype)});
     }
     for (size_t i = 0; i < saved.outputs.size(); ++i) add_output(saved, i);
   }
 
   bool was_written(uint32_t value) const {
-    return saved_.values[value].kind != SavedKind::inside || written_[value];
+    return saved_.values[value].kind != SavedKind::inside || first_writer_[value] != kNowhere;
+  }
+
+  // What lies in memory that nothing has written is what others of the process left there.
+  void read(const Access& at, const Footprint& tensor) {
+    if (trace_.values[at.value].inside && !written_[at.value].cover(at.offset, tensor))
+      begins_as_zeros_[at.value] = true;
   }
 
   void add_access(const Access& access, uint64_t bytes, uint64_t size) {
@@ -293,18 +274,21 @@ class Restoration {
     if (o.kind == OutputKind::absent) return add_access(access, 0, 1);
     const uint64_t bytes = extent_in_memory(o.dtype, o.shape, o.strides);
     add_access(access, bytes, size_of(o.dtype));
-    if (o.kind == OutputKind::in_place) {
-      const Access& changed = saved.accesses[o.input];
-      require(changed.value == access.value && changed.offset == access.offset,
-              "it changes another memory than that of its input");
-    } else if (bytes) {
-      for (size_t k = 0; k < inputs + i; ++k)
-        require(saved.accesses[k].value == kAbsent || !overlaps(saved, k, access, bytes),
-                "its result lies over another of its tensors");
-    }
+    const size_t changed = o.kind == OutputKind::in_place ? o.input : kNowhere;
+    require(changed == kNowhere || (saved.accesses[changed].value == access.value &&
+                                    saved.accesses[changed].offset == access.offset),
+            "it changes another memory than that of its input");
+    // What it reads of the others it may read after it has written, although it checked it before.
+    for (size_t k = 0; bytes && k < inputs + i; ++k)
+      require(k == changed || !overlaps(saved, k, access, bytes),
+              "its result lies over another of its tensors");
     Value& value = trace_.values[access.value];
-    value.written = written_[access.value] = true;
-    if (!value.inside) ++changes_[access.value];
+    value.written = true;
+    if (first_writer_[access.value] == kNowhere) first_writer_[access.value] = at_;
+    if (value.inside)
+      written_[access.value].add(access.offset, {o.shape, o.strides, size_of(o.dtype)});
+    else
+      ++changes_[access.value];
   }
 
   static bool overlaps(const SavedNode& saved, size_t k, const Access& access, uint64_t bytes) {
@@ -358,6 +342,7 @@ class Restoration {
                   begin <= value.bytes && bytes <= value.bytes - begin,
               "a result leads out of its value");
       require(bytes == 0 || was_written(saved.value), "a result is computed by no operator");
+      read({saved.value, begin}, {saved.shape, saved.strides, size_of(saved.dtype)});
       result.kept = static_cast<int32_t>(trace_.kept.size());
       Kept& kept = trace_.kept.emplace_back();
       kept.value = saved.value;
@@ -365,6 +350,20 @@ class Restoration {
       kept.offset = saved.offset;
       kept.written = ~uint64_t{0};
     }
+  }
+
+  // Values of which more is read than is written begin as zeros, before their first operator.
+  void add_zeros() {
+    std::vector<std::vector<uint32_t>> before(saved_.nodes.size());
+    for (uint32_t v = 0; v < begins_as_zeros_.size(); ++v)
+      if (begins_as_zeros_[v]) before[first_writer_[v]].push_back(v);
+    std::vector<TraceNode> nodes;
+    for (size_t i = 0; i < before.size(); ++i) {
+      for (const uint32_t v : before[i]) nodes.push_back(fill_with_zeros(trace_, v, context_));
+      nodes.push_back(std::move(trace_.nodes[i]));
+    }
+    trace_.nodes = std::move(nodes);
+    wiring_.input_of_access.resize(trace_.accesses.size(), -1);
   }
 
   // The whole program is one part: nothing is left to the host.
@@ -383,7 +382,9 @@ class Restoration {
   Wiring wiring_;
   size_t at_ = kNowhere;  // the node that is made
   std::vector<uint32_t> input_values_;
-  std::vector<bool> drawn_, written_;
+  std::vector<bool> drawn_, begins_as_zeros_;
+  std::vector<WrittenBytes> written_;
+  std::vector<size_t> first_writer_;  // of each value, the node
   std::vector<uint64_t> changes_;
   std::map<std::string, std::vector<std::pair<const SavedNode*, Ref<PlanEntry>>>> plans_;
 };

@@ -149,6 +149,15 @@ void infer_floating(Infer& infer) {
   infer.output(t, shape_of(infer.in(0)));
 }
 
+void infer_slope(Infer& infer) {
+  infer_floating(infer);
+  const TensorDesc &gradient = infer.in(0), &saved = infer.in(1);
+  infer.require_dtype(saved.dtype == gradient.dtype, 1, "the dtype of argument 0", gradient.dtype);
+  if (!(saved.shape == gradient.shape))
+    infer.shape_error(fmt::format("the gradient has shape {}, and what was saved {}",
+                                  gradient.shape, saved.shape));
+}
+
 void infer_numeric(Infer& infer) {
   DType t = dtype_of(infer.in(0));
   infer.require_dtype(t != DType::boolean, 0, "a floating or integer type", DType::i64);

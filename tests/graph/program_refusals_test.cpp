@@ -70,6 +70,7 @@ BOOST_AUTO_TEST_CASE(names_that_no_file_can_have_are_refused) {
   const Tensor w = ones({2});
   BOOST_TEST(has(refused({.tensors = {{"", w}}}), "one of its tensors is given an empty name"));
   BOOST_TEST(has(refused({.tensors = {{"w=", w}}}), "of one of its tensors has a line end or"));
+  BOOST_TEST(has(refused({.tensors = {{"a/w", w}}}), "\"a/w\" of one of its tensors has a '/'"));
   BOOST_TEST(has(refused({.tensors = {{"w", Tensor()}}}), "to be called \"w\" is undefined"));
   BOOST_TEST(has(refused({.tensors = {{"w", w}, {"w", ones({3})}}}),
                  "two tensors are given the name \"w\""));

@@ -154,6 +154,22 @@ BOOST_AUTO_TEST_CASE(losses) {
   cross_entropy("median", tensor({})).refused(of, "found \"median\"");
 }
 
+BOOST_AUTO_TEST_CASE(dropout_has_its_mask) {
+  const auto of = DropoutRequest::from;
+  const auto forward = [](const tn_tensor_desc& mask) {
+    return Ask("dropout").in(tensor({4})).out(tensor({4})).out(mask).scalars(3);
+  };
+  BOOST_TEST(forward(tensor({4}, TN_BOOL)).read(of).n == 4);
+  forward(tensor({3}, TN_BOOL)).refused(of, "the mask needs 4 elements of bool, found 3");
+  forward(tensor({4}, TN_U8)).refused(of, "the mask needs 4 elements of bool");
+  Ask("dropout").in(tensor({4})).out(tensor({4})).no_out().scalars(3).refused(of, "is missing");
+  const auto backward = [](const tn_tensor_desc& mask) {
+    return Ask("dropout_backward").in(tensor({4})).in(mask).out(tensor({4})).scalars(1);
+  };
+  BOOST_TEST(backward(tensor({4}, TN_BOOL)).read(of).n == 4);
+  backward(tensor({1}, TN_BOOL)).refused(of, "the mask needs 4 elements of bool, found 1");
+}
+
 BOOST_AUTO_TEST_CASE(indexing) {
   const auto r = Ask("embedding_backward")
                      .in(tensor({2, 3, 4}))

@@ -1,10 +1,14 @@
 // What the functions that make tensors share.
 #pragma once
 
+#include <tenon/core/dispatch/op.h>
 #include <tenon/core/dtype.h>
 #include <tenon/core/tensor.h>
 
 namespace tenon {
+
+// Writes its scalar into every element of a given result.
+extern const Op fill_op;
 
 // The dtype of a tensor with these options.
 inline DType dtype_of(const TensorOptions& options) { return options.dtype.value_or(DType::f32); }

@@ -1,15 +1,12 @@
 // One value everywhere.
 #include <tenon/core/dispatch/transfer.h>
+#include <tenon/core/ops/creation/factory.h>
 #include <tenon/core/ops/rules.h>
 #include <tenon/core/ops/shape/writable.h>
 
 namespace tenon {
 
-namespace {
-
 const Op fill_op{{.name = "fill", .by_element = true, .scalars = 1}};
-
-}  // namespace
 
 Tensor constant(Number number, DType dtype, Device device) {
   Tensor x = allocate_tensor({}, dtype, device);

@@ -37,7 +37,7 @@ void decompose_sigmoid_backward(const Call& call, Outputs& out) {
 }
 const Op sigmoid_backward_op{{
     .name = "sigmoid_backward",
-    .infer = infer_floating,
+    .infer = infer_slope,
     .gradient = sigmoid_backward_gradient,
     .saves_inputs = 3,
     .pointwise = true,
@@ -74,7 +74,7 @@ void decompose_tanh_backward(const Call& call, Outputs& out) {
 }
 const Op tanh_backward_op{{
     .name = "tanh_backward",
-    .infer = infer_floating,
+    .infer = infer_slope,
     .gradient = tanh_backward_gradient,
     .saves_inputs = 3,
     .pointwise = true,
@@ -106,7 +106,7 @@ void decompose_relu_backward(const Call& call, Outputs& out) {
 }
 const Op relu_backward_op{{
     .name = "relu_backward",
-    .infer = infer_floating,
+    .infer = infer_slope,
     .gradient = relu_backward_gradient,
     .saves_inputs = 2,
     .pointwise = true,
@@ -141,7 +141,7 @@ void decompose_gelu_backward(const Call& call, Outputs& out) {
 }
 const Op gelu_backward_op{{
     .name = "gelu_backward",
-    .infer = infer_floating,
+    .infer = infer_slope,
     .gradient = gelu_backward_gradient,
     .saves_inputs = 3,
     .pointwise = true,
@@ -182,7 +182,7 @@ void decompose_silu_backward(const Call& call, Outputs& out) {
 }
 const Op silu_backward_op{{
     .name = "silu_backward",
-    .infer = infer_floating,
+    .infer = infer_slope,
     .gradient = silu_backward_gradient,
     .saves_inputs = 3,
     .pointwise = true,

@@ -42,7 +42,7 @@ template <class A>
 OpSpec backward_spec(const char* name, uint8_t scalars = 0) {
   return {
       .name = name,
-      .infer = infer_floating,
+      .infer = infer_slope,
       .gradient =
           [](const GradContext& c, Grads g) {
             const Tensor& x = c.input(1);

@@ -13,8 +13,10 @@ namespace {
 
 void infer_where(Infer& infer) {
   infer.require_dtype(dtype_of(infer.in(0)) == DType::boolean, 0, "bool", DType::boolean);
+  const DType dtype = dtype_of(infer.in(1));
+  infer.require_dtype(dtype_of(infer.in(2)) == dtype, 2, "the dtype of argument 1", dtype);
   Shape values = broadcast_shapes(shape_of(infer.in(1)), shape_of(infer.in(2)), "where");
-  infer.output(dtype_of(infer.in(1)), broadcast_shapes(shape_of(infer.in(0)), values, "where"));
+  infer.output(dtype, broadcast_shapes(shape_of(infer.in(0)), values, "where"));
 }
 
 void where_gradient(const GradContext& c, Grads g) {

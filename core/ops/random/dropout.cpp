@@ -19,9 +19,16 @@ void decompose_dropout_backward(const Call& call, Outputs& out) {
   const double scale = 1.0 / (1.0 - call.scalars[0].value.f);
   out.push_back(where(call.in(1), call.in(0) * scale, 0.0));
 }
+void infer_dropout_backward(Infer& infer) {
+  infer_floating(infer);
+  infer.require_dtype(dtype_of(infer.in(1)) == DType::boolean, 1, "bool", DType::boolean);
+  if (!(shape_of(infer.in(1)) == shape_of(infer.in(0))))
+    infer.shape_error(fmt::format("the mask has shape {}, and the gradient {}",
+                                  shape_of(infer.in(1)), shape_of(infer.in(0))));
+}
 const Op dropout_backward_op{{
     .name = "dropout_backward",
-    .infer = infer_floating,
+    .infer = infer_dropout_backward,
     .gradient = dropout_backward_gradient,
     .saves_inputs = 2,
     .by_element = true,

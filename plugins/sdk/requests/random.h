@@ -36,6 +36,24 @@ struct RandintBounds {
   }
 };
 
+// "dropout" (x; y and the mask) and "dropout_backward" (gradient and mask; its gradient). All are
+// contiguous; the mask is there, whoever asks.
+struct DropoutRequest {
+  tn_dtype dtype;
+  int64_t n;
+  static DropoutRequest from(const Request& request) {
+    require_op(request, {"dropout", "dropout_backward"});
+    const bool backward = request.op() == "dropout_backward";
+    require_scalars(request, backward ? 1 : 3);
+    const auto& y = request.output(0);
+    const DropoutRequest r{y.dtype, numel(y)};
+    require_elements(request.input(0), r.n, r.dtype, "the input");
+    require_elements(backward ? request.input(1) : request.output(1), r.n, TN_BOOL, "the mask");
+    require_contiguous(y);
+    return r;
+  }
+};
+
 // What a kept element is multiplied with, where elements are dropped with probability p.
 template <class T>
 T dropout_scale(double p) {

@@ -8,18 +8,19 @@ namespace {
 struct LuFactor {
   template <class T>
   static tn_plan* make(const Request& request, const DecompositionRequest& r) {
-    return plan_matrices(request, r, volume(r.m, r.n, r.k()) / 3, true,
-                         [m = r.m, n = r.n, k = r.k(), spare = !request.has_output(1)](
-                             const tn_run& run, int64_t i, uint32_t threads) {
-                           T* const lu = output_of<T>(run, 0, i * m * n);
-                           std::vector<int32_t> unwanted(static_cast<size_t>(spare ? k : 0));
-                           int32_t* const pivots =
-                               spare ? unwanted.data() : output_of<int32_t>(run, 1, i * k);
-                           std::copy_n(input_of<T>(run, 0, i * m * n), m * n, lu);
-                           Factorizer<T>(threads).lu(row_major(lu, n), m, n, pivots);
-                           for (int64_t p = 0; p < k; ++p) ++pivots[p];
-                           return kFine;
-                         });
+    return plan_matrices(
+        request, r, volume(r.m, r.n, r.k()) / 3, true,
+        [m = r.m, n = r.n, k = r.k(), makes = request.has_output(0),
+         spare = !request.has_output(1)](const tn_run& run, int64_t i, uint32_t threads) {
+          std::vector<T> factors(static_cast<size_t>(makes ? 0 : m * n));
+          T* const lu = makes ? output_of<T>(run, 0, i * m * n) : factors.data();
+          std::vector<int32_t> unwanted(static_cast<size_t>(spare ? k : 0));
+          int32_t* const pivots = spare ? unwanted.data() : output_of<int32_t>(run, 1, i * k);
+          std::copy_n(input_of<T>(run, 0, i * m * n), m * n, lu);
+          Factorizer<T>(threads).lu(row_major(lu, n), m, n, pivots);
+          for (int64_t p = 0; p < k; ++p) ++pivots[p];
+          return kFine;
+        });
   }
 };
 const sdk::Kernel lu_factor({"lu_factor"}, make_decomposition<LuFactor>);

@@ -38,6 +38,7 @@ void where_row(const Row& row) {
 tn_plan* make_where(tn_device*, const Request& request) {
   auto &c = request.input(0), &a = request.input(1), &b = request.input(2);
   if (c.dtype != TN_BOOL) refuse_dtype(c.dtype);
+  if (a.dtype != b.dtype || a.dtype != request.output(0).dtype) refuse_dtype(b.dtype);
   if (sdk::numel(request.output(0)) == 0) return empty_plan();
   Pointwise loop(request, {&c, &a, &b}, 6, 0.4, /*as_bits=*/true);
   return with_width(a.dtype, [&loop]<class T>(T) {

@@ -32,9 +32,7 @@ void dropout(const tn_run& run, int64_t n) {
 }
 
 tn_plan* make_dropout(tn_device*, const Request& request) {
-  sdk::require_scalars(request, 3);
-  require_contiguous(request.input(0));
-  return with_float(request.output(0).dtype,
+  return with_float(sdk::DropoutRequest::from(request).dtype,
                     [&]<class T>(T) { return plan_random(request, dropout<T>, 1.5); });
 }
 const sdk::Kernel dropouts({"dropout"}, make_dropout);
@@ -52,10 +50,7 @@ void dropout_backward(const tn_run& run, int64_t n) {
 }
 
 tn_plan* make_dropout_backward(tn_device*, const Request& request) {
-  sdk::require_scalars(request, 1);
-  require_contiguous(request.input(0));
-  require_contiguous(request.input(1));
-  return with_float(request.output(0).dtype,
+  return with_float(sdk::DropoutRequest::from(request).dtype,
                     [&]<class T>(T) { return plan_random(request, dropout_backward<T>, 0.3); });
 }
 const sdk::Kernel dropout_backwards({"dropout_backward"}, make_dropout_backward);

@@ -57,11 +57,8 @@ __global__ void __launch_bounds__(kBlock) dropout(T* y, uint8_t* mask, const T* 
 }
 
 tn_plan* make_dropout(tn_device*, const Request& request) {
-  sdk::require_scalars(request, 3);
-  require_contiguous(request.input(0));
-  require_contiguous(request.output(0));
-  int64_t n = sdk::numel(request.output(0));
-  return with_float(request.output(0).dtype, [&]<class T>(T) {
+  const auto r = sdk::DropoutRequest::from(request);
+  return with_float(r.dtype, [n = r.n]<class T>(T) {
     if (n == 0) return empty_plan();
     return make_plan([n](const tn_run& run) {
       double p = run.scalars[2].f;
@@ -86,15 +83,15 @@ struct Kept {
 };
 
 tn_plan* make_dropout_backward(tn_device*, const Request& request) {
-  sdk::require_scalars(request, 1);
-  auto &g = request.input(0), &mask = request.input(1);
-  return with_float(request.output(0).dtype, [&]<class T>(T) {
-    if (sdk::numel(request.output(0)) == 0) return empty_plan();
-    return make_plan([loop = loop_over(request, &g, &mask)](const tn_run& run) {
-      Kept<T> kept{sdk::dropout_scale<T>(run.scalars[0].f)};
-      loop.run<Kept<T>, T>(run.stream, kept, run.outputs[0], operand<T>(run.inputs[0]),
-                           operand<uint8_t>(run.inputs[1]));
-    });
+  const auto r = sdk::DropoutRequest::from(request);
+  return with_float(r.dtype, [&]<class T>(T) {
+    if (r.n == 0) return empty_plan();
+    return make_plan(
+        [loop = loop_over(request, &request.input(0), &request.input(1))](const tn_run& run) {
+          Kept<T> kept{sdk::dropout_scale<T>(run.scalars[0].f)};
+          loop.run<Kept<T>, T>(run.stream, kept, run.outputs[0], operand<T>(run.inputs[0]),
+                               operand<uint8_t>(run.inputs[1]));
+        });
   });
 }
 const sdk::Kernel dropout_backwards({"dropout_backward"}, make_dropout_backward);
