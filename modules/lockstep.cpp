@@ -5,8 +5,8 @@
 #include <tenon/core/autograd/anomaly.h>
 #include <tenon/core/autograd/recomputation.h>
 #include <tenon/core/base/module_path.h>
-#include <tenon/core/base/per_thread.h>
 #include <tenon/core/base/recording.h>
+#include <tenon/core/base/turns.h>
 #include <tenon/core/device_scope.h>
 #include <tenon/core/dispatch/autocast.h>
 #include <tenon/core/dispatch/replica.h>
@@ -25,23 +25,18 @@ struct Seat {
   Lockstep* of = nullptr;
   size_t part = 0;
 };
-// Rarely read, so that it takes no static thread-local storage (core/base/per_thread.h).
-constinit ThreadExitKey seat_key;
-const Seat* seat() {
-  const auto key = seat_key.get(nullptr);
-  return key ? static_cast<const Seat*>(pthread_getspecific(*key)) : nullptr;
-}
+const Seat* seat() { return static_cast<const Seat*>(part_in_turns()); }
 
 class Seated {
  public:
   Seated(Lockstep* of, size_t part) : seat_{of, part}, before_(seat()) {
-    const auto key = seat_key.get(nullptr);
+    const auto key = turns_key.get(nullptr);
     if (!key || pthread_setspecific(*key, &seat_) != 0)
       throw Error(
           "the system has no keys left for data of threads (PTHREAD_KEYS_MAX), of which layers "
           "that wait for each other need one");
   }
-  ~Seated() { pthread_setspecific(*seat_key.get(nullptr), before_); }
+  ~Seated() { pthread_setspecific(*turns_key.get(nullptr), before_); }
   Seated(const Seated&) = delete;
   Seated& operator=(const Seated&) = delete;
 
@@ -97,7 +92,7 @@ class Lockstep::Threads {
     all_.reserve(of_.parts_.size() - 1);
     try {
       for (size_t i = 1; i < of_.parts_.size(); ++i)
-        all_.emplace_back([this, i, &work] { settings_.run([&] { of_.run_part(i, work); }); });
+        all_.emplace_back([this, i, &work] { of_.run_part(i, work, &settings_); });
     } catch (...) {
       const std::lock_guard lock(of_.mutex_);
       of_.failure_ = std::current_exception();
@@ -123,20 +118,29 @@ void Lockstep::run(size_t parts, const std::function<void(size_t)>& work,
   {
     Threads threads(all);
     threads.start(work);
-    all.run_part(0, work);
+    all.run_part(0, work, nullptr);
   }
   if (all.failure_) std::rethrow_exception(all.failure_);
 }
 
-void Lockstep::run_part(size_t i, const std::function<void(size_t)>& work) noexcept {
-  std::exception_ptr failure;
-  try {
+// The settings are made in the part's turn, so that their failure is one of the part.
+void Lockstep::run_part(size_t i, const std::function<void(size_t)>& work,
+                        const CallersSettings* settings) noexcept {
+  const auto body = [&] {
     {
       std::unique_lock lock(mutex_);
       wait_for_turn(lock, i);
     }
     const Seated seated(this, i);
     work(i);
+  };
+  {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return turn_ == i; });
+  }
+  std::exception_ptr failure;
+  try {
+    settings ? settings->run(body) : body();
   } catch (const Abandoned&) {
   } catch (...) {
     failure = std::current_exception();

@@ -12,6 +12,8 @@
 
 namespace tenon::nn::detail {
 
+class CallersSettings;
+
 // Runs functions in turns, only one at a time: each has a thread of its own, the first that of the
 // caller, and runs until it is done or comes to an exchange. So the order of all that happens is
 // the same every time, and the functions may use the same objects.
@@ -42,7 +44,9 @@ class Lockstep {
 
   Lockstep(size_t parts, const std::function<void(size_t)>& resume)
       : parts_(parts), resume_(resume) {}
-  void run_part(size_t i, const std::function<void(size_t)>& work) noexcept;
+  // With the settings, if there are any, of the thread that runs the first part.
+  void run_part(size_t i, const std::function<void(size_t)>& work,
+                const CallersSettings* settings) noexcept;
   void pass_turn(size_t from);  // under the lock
   void wait_for_turn(std::unique_lock<std::mutex>& lock, size_t i);
   void join_all(const void* place, const Join& join);

@@ -4,6 +4,13 @@
 #include <tenon/core/base/fork.h>
 #include <tenon/core/base/never_destroyed.h>
 #include <tenon/core/base/recording.h>
+#include <tenon/core/base/turns.h>
+
+namespace tenon {
+
+constinit ThreadExitKey turns_key;
+
+}  // namespace tenon
 
 namespace tenon::recording {
 

@@ -10,6 +10,7 @@
 #include <tenon/core/base/environment.h>
 #include <tenon/core/base/fork.h>
 #include <tenon/core/base/recording.h>
+#include <tenon/core/base/turns.h>
 #include <tenon/core/dispatch/autocast.h>
 #include <tenon/core/error.h>
 #include <tenon/core/grad_mode.h>
@@ -362,8 +363,10 @@ CompiledCalls::State& CompiledCalls::state() const {
 void CompiledCalls::call(std::span<const Tensor* const> arguments, const CompiledBody& body,
                          std::vector<Tensor>& results) {
   State& state = this->state();
-  // Inside a function that is recorded, this one is a part of it; inside itself, it is plain.
-  if (recording::here() || state.thread.load(std::memory_order_relaxed) == pthread_self())
+  // Inside a function that is recorded, this one is a part of it; inside itself, it is plain, as in
+  // turns, which the function may pass on where the next thread would wait for the lock.
+  if (recording::here() || state.thread.load(std::memory_order_relaxed) == pthread_self() ||
+      part_in_turns())
     return body.call(body.self, results);
   std::lock_guard lock(state.mutex);
   state.thread.store(pthread_self(), std::memory_order_relaxed);

@@ -1,4 +1,6 @@
 // Batch normalisation over all devices is that of the whole batch.
+#include <functional>
+
 #include <tenon/tenon.h>
 
 #include "ops/check.h"
@@ -161,6 +163,33 @@ BOOST_AUTO_TEST_CASE(parts_that_differ_are_refused) {
       },
       "num_features=3");
   BOOST_TEST(model.module.one.num_batches_tracked.item<int64_t>() >= 1);
+}
+
+namespace {
+
+// In the middle of the module below.
+std::function<Tensor(const Tensor&)> block;
+
+struct WithBlock : nn::Module<WithBlock> {
+  nn::Linear in{4, 4};
+  nn::SyncBatchNorm norm{4};
+  nn::Linear out{4, 2};
+  Tensor forward(const Tensor& x) { return out(block(in(x))); }
+};
+
+}  // namespace
+
+// One part waits for the others inside the function, which they call as well.
+BOOST_AUTO_TEST_CASE(a_compiled_function_around_the_layer_runs_plainly_in_all_parts) {
+  nn::DataParallel model(WithBlock{}, three);
+  const auto plain = [&](const Tensor& x) { return relu(model.module.norm(x)); };
+  auto compiled = compile(plain);
+  const Tensor x = randn({6, 4});
+  block = plain;
+  const Tensor expected = model(x);
+  block = [&](const Tensor& h) -> Tensor { return compiled(h); };
+  for (int i = 0; i < 4; ++i) BOOST_TEST(abs(model(x) - expected).max().item() == 0);
+  block = nullptr;
 }
 
 // What the caller's thread has set holds in all parts.
