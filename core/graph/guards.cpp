@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include <tenon/core/dispatch/replica.h>
+#include <tenon/core/graph/lie_over.h>
 #include <tenon/core/graph/program.h>
 #include <tenon/core/runtime/context.h>
 
@@ -43,7 +44,9 @@ const char* Program::obstacle_of_input(size_t k, Storage& storage, uint64_t offs
     return "an argument has no values yet";
   if (wiring_.pinned[k]) return nullptr;
   for (size_t f = 0; f < fixed_.size(); ++f)
-    if (fixed_[f] == &storage && (fixed_written_[f] || input_written_[k]))
+    if ((fixed_[f] == &storage ||
+         lie_over(storage, offset, input.extent, *fixed_[f], 0, fixed_[f]->bytes)) &&
+        (fixed_written_[f] || input_written_[k]))
       return "an argument is a tensor that the function changes or reads otherwise, too";
   return nullptr;
 }
@@ -81,8 +84,14 @@ const char* Program::obstacle_of_sharing() const {
   }
   for (size_t a = 0; a < places_.size(); ++a)
     for (size_t b = a + 1; b < places_.size(); ++b) {
-      if (!places_[a].first || places_[a].first != places_[b].first) continue;
-      if (!input_written_[a] && !input_written_[b]) continue;
+      const auto& [x, x_begin] = places_[a];
+      const auto& [y, y_begin] = places_[b];
+      if (!x || !y || (!input_written_[a] && !input_written_[b])) continue;
+      if (x != y) {
+        if (lie_over(*x, x_begin, trace_.inputs[a].extent, *y, y_begin, trace_.inputs[b].extent))
+          return "arguments share memory that the function changes";
+        continue;
+      }
       const bool known = std::any_of(overlaps_.begin(), overlaps_.end(),
                                      [&](const Overlap& o) { return o.a == a && o.b == b; });
       if (!known) return "arguments share memory that the function changes";

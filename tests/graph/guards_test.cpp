@@ -49,6 +49,45 @@ BOOST_AUTO_TEST_CASE(parts_of_one_tensor_are_different_arguments) {
   BOOST_TEST(says(compiled, "replayed 8 times"));
 }
 
+// The memory of the user may be given several times, each time as a tensor of its own.
+BOOST_AUTO_TEST_CASE(tensors_over_one_memory_of_the_user_are_not_taken_for_two) {
+  const NoGrad guard;
+  const auto body = [](const Tensor& a, const Tensor& b) {
+    const Tensor c = a.clone();
+    Tensor(b).add_(1.0);
+    return matmul(c, c);
+  };
+  auto compiled = compile(body);
+  for (int i = 0; i < 8; ++i) {
+    std::vector<float> memory(24, 1.0f);
+    const Tensor a = from_blob(memory.data(), {4, 4}, f32);
+    const bool apart = i == 6;
+    const Tensor b = apart ? ones({4, 4}) : from_blob(memory.data() + 8, {4, 4}, f32);
+    BOOST_TEST(same_bits(compiled(a, b), full({4, 4}, 4.0)));
+    b.wait();
+    BOOST_TEST(memory[8] == (apart ? 1 : 2));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(
+    an_argument_over_memory_of_the_user_that_is_used_from_outside_is_not_taken_for_two) {
+  const NoGrad guard;
+  std::vector<float> memory(16, 1.0f);
+  const Tensor outside = from_blob(memory.data(), {4, 4}, f32);
+  auto compiled = compile([&](const Tensor& b) {
+    const Tensor c = outside.clone();
+    Tensor(b).add_(1.0);
+    return matmul(c, c);
+  });
+  for (int i = 0; i < 6; ++i) compiled(zeros({4, 4}));
+  for (int i = 0; i < 4; ++i) {
+    const double value = outside.select(0, 0).select(0, 0).item();
+    const Tensor b = from_blob(memory.data(), {4, 4}, f32);
+    BOOST_TEST(same_bits(compiled(b), full({4, 4}, 4 * value * value)));
+    b.wait();
+  }
+}
+
 BOOST_AUTO_TEST_CASE(one_tensor_given_twice_is_not_two) {
   auto compiled = compile([](const Tensor& x, const Tensor& y) { return x * 2.0 + y; });
   for (int i = 0; i < 4; ++i) {
