@@ -129,9 +129,9 @@ bool queue(Communicator& c, std::span<const Members> rows, size_t first_written,
   auto failure = PluginStream::queue_together(
       streams_used, num_read, what,
       [&](tn_stream* const* streams) {
+        std::vector<void*> pointers(n);  // first, because nothing would end the group if it failed
         tn_error* error = c.api->group_begin(c.handle);
         if (error) return error;
-        std::vector<void*> pointers(n);
         for (auto* row : usable) {
           for (size_t i = 0; i < n; ++i) pointers[i] = impl_of((*row)[i]).data();
           if ((error = call(pointers.data(), (*row)[0], streams))) break;
@@ -210,6 +210,7 @@ namespace {
 std::vector<size_t> queue_sums(Communicator& c, std::span<const Members> rows, On on) {
   // Members of the rows that the plugin refused; nothing of them was queued.
   std::vector<const void*> refused;
+  refused.reserve(rows.size());  // not in a group, which would stay open if that failed
   queue(c, rows, 0, "all_reduce", on,
         [&](void* const* members, const Tensor& t, tn_stream* const* streams) -> tn_error* {
           tn_error* error =
