@@ -130,7 +130,7 @@ void PluginStream::wait_for(DeviceStream& other, uint64_t ticket, const void* da
   refuse_while_capturing("waiting for another device is not possible");
   auto* peer = dynamic_cast<PluginStream*>(&other);
   // Only streams of one plugin can wait for each other on the device. Otherwise the host waits; it
-  // also does if the device has no memory for an event.
+  // also does if the device refuses.
   const bool on_device = peer && &peer->api_ == &api_;
   if (on_device && queue_wait(*peer, ticket, data != nullptr)) return;
   other.wait(ticket);
@@ -155,10 +155,14 @@ bool PluginStream::queue_wait(PluginStream& peer, uint64_t ticket, bool reads) {
   tn_event* event = peer.mark_covering(ticket);
   if (!event) return peer.completed_ >= ticket;
   tn_error* error = api_.stream_wait(stream_, event);
-  if (error && error->code == TN_CODE_OUT_OF_MEMORY) return error->destroy(error), false;
-  add_late_error(error, submitted_);
-  if (!error) awaited_peer_ = &peer, awaited_ticket_ = ticket;
-  return true;
+  if (!error) return awaited_peer_ = &peer, awaited_ticket_ = ticket, true;
+  // A device without memory for it is no accident, because the host can wait. So it does in all
+  // cases: nothing orders what is queued next behind the event.
+  if (error->code == TN_CODE_OUT_OF_MEMORY)
+    error->destroy(error);
+  else
+    add_late_error(error, submitted_);
+  return false;
 }
 
 // Also forgets the sources that have turned out well: what they read from others has, too.

@@ -1,4 +1,7 @@
 // What becomes of failures under copies between the host and a device with streams of its own.
+#include <chrono>
+#include <cstdlib>
+#include <thread>
 #include <vector>
 
 #include <boost/test/unit_test.hpp>
@@ -7,6 +10,7 @@
 #include <tenon/core/ops/pointwise.h>
 #include <tenon/core/ops/reduction.h>
 #include <tenon/core/ops/shape.h>
+#include <tenon/plugins/host/backend.h>
 #include <tenon/tenon.h>
 
 #include "process/child.h"
@@ -73,6 +77,27 @@ BOOST_AUTO_TEST_CASE(values_that_failed_on_the_host_are_never_read_on_the_device
   slice(whole, 0, 2, 3).copy_(bad);
   BOOST_CHECK_THROW(whole.to("sim:0").to_vector<float>(), IndexError);
   BOOST_CHECK_NO_THROW(synchronize());  // reported above
+}
+
+// Nothing orders the copy behind what it reads but the host then.
+BOOST_AUTO_TEST_CASE(a_device_that_refuses_to_wait_for_another_reads_nothing_too_early) {
+  auto* gate = plugins::registry().load("sim").extension<sim::Gate>("sim.gate", 1);
+  const Tensor a = full({1000}, 7.0, {.device = "sim:1"});
+  Tensor stop = empty({1}, {.device = "sim:1"});
+  full({1}, 1.0, {.device = "sim:0"}).wait();
+  full({1000}, 5.0, {.device = "sim:1"}).wait();  // whose memory the product gets
+  gate->shut();
+  stop.fill_(sim::kWaitsAtGate);
+  const Tensor product = a * 3.0;
+  std::jthread opener([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    gate->open();
+  });
+  setenv("TENON_SIM_NO_WAIT", "1", 1);
+  const Tensor copied = product.to("sim:0");
+  unsetenv("TENON_SIM_NO_WAIT");
+  require_error<Error>([&] { copied.to_vector<float>(); }, "TENON_SIM_NO_WAIT is set");
+  BOOST_TEST(copied.sum().item() == 21000.0);
 }
 
 // In processes of their own: the device stays lost.

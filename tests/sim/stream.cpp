@@ -1,6 +1,7 @@
 // What `sim` adds to the SDK's streams: a gate, devices that are lost, and recordings, which are
 // lists of tasks.
 #include <condition_variable>
+#include <cstdlib>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -70,6 +71,8 @@ tn_error* event_record(tn_event* event, tn_stream* stream) {
 tn_error* stream_wait(tn_stream* stream, tn_event* event) {
   return guard([&] {
     require_not_capturing(stream, "a wait");
+    if (std::getenv("TENON_SIM_NO_WAIT"))
+      throw Error(TN_CODE_INTERNAL, "sim: TENON_SIM_NO_WAIT is set");
     event->delay(*stream);
   });
 }
