@@ -58,10 +58,10 @@ class TENON_API CheckpointManager {
   // Loads the newest file that is whole, as load(path, run) does; nullopt if there are no files.
   // Damaged ones are skipped, and the log and skipped() name them. A file of a later step that was
   // written before latest.h5 counts as older: the run went back since then. Throws a
-  // CheckpointError if the files cannot be listed or all are damaged, and if one cannot be read here
-  // and now, which may be whole (no permission, too many open files, a faulty disk, no process that
-  // reads HDF5, a newer format); a DeviceError if a device of the model fails; and what load throws
-  // if the newest whole one does not fit.
+  // CheckpointError if the files cannot be listed or all are damaged, and if one cannot be read
+  // here and now, which may be whole (no permission, too many open files, a faulty disk, no process
+  // that reads HDF5, a newer format); a DeviceError if a device of the model fails; and what load
+  // throws if the newest whole one does not fit.
   std::optional<CheckpointReport> resume(Checkpoint& run, const LoadOptions& options = {});
 
   // Counts a step of the run (++run.step), and saves if it is time to. Returns false once SIGTERM

@@ -32,7 +32,8 @@ class Program {
   // have now; null if it may. The signature of the arguments is the same as in the trace.
   const char* obstacle(std::span<const Tensor* const> arguments) const;
   // Does all that the function did. Throws only before anything has been done, or what the host
-  // does itself throws.
+  // does itself throws, or for want of memory: where several devices or the host take part, each
+  // group takes its memory as it begins, when others have been queued.
   void run(std::span<const Tensor* const> arguments, std::vector<Tensor>& results);
   // Compares a later call of the function.
   Match compare(const Trace& now) const { return match(recorded_, &recorded_wiring_, now); }
