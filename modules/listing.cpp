@@ -61,13 +61,16 @@ std::vector<detail::PlacedTensor> in_hidden_vectors(ModuleRef module, const List
   auto word = [&](size_t i) {
     return __atomic_load_n(words + i, __ATOMIC_RELAXED);
   };  // another thread may change its own
-  for (size_t i = 0; i + 3 <= module.type->size / sizeof(uintptr_t); ++i) {
+  const auto is_listed = [&](size_t i) { return listed.holds(words + i); };
+  for (size_t i = 0; i + 3 <= module.type->size / sizeof(uintptr_t);) {
     const uintptr_t begin = word(i), end = word(i + 1), reserved = word(i + 2);
-    if (!begin || begin >= end || end > reserved ||
-        (begin | end | reserved) % alignof(detail::Placed))
+    if (!begin || begin > end || end > reserved ||
+        (begin | end | reserved) % alignof(detail::Placed) || is_listed(i) || is_listed(i + 1) ||
+        is_listed(i + 2)) {
+      ++i;
       continue;
-    if (listed.holds(words + i) || listed.holds(words + i + 1) || listed.holds(words + i + 2))
-      continue;
+    }
+    i += 3;  // the end of one vector and the beginning of the next are none
     auto placed = detail::placed_within(reinterpret_cast<const void*>(begin), end - begin);
     const bool begins = std::any_of(placed.begin(), placed.end(), [&](auto& p) {
       return reinterpret_cast<uintptr_t>(p.place) - begin < kLargestElement;

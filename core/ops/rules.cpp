@@ -153,9 +153,6 @@ void infer_slope(Infer& infer) {
   infer_floating(infer);
   const TensorDesc &gradient = infer.in(0), &saved = infer.in(1);
   infer.require_dtype(saved.dtype == gradient.dtype, 1, "the dtype of argument 0", gradient.dtype);
-  if (!(saved.shape == gradient.shape))
-    infer.shape_error(fmt::format("the gradient has shape {}, and what was saved {}",
-                                  gradient.shape, saved.shape));
 }
 
 void infer_numeric(Infer& infer) {

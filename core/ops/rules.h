@@ -95,7 +95,7 @@ void write_part(const Tensor& part, const Tensor& values);
 // The output has the shape and dtype of input 0, which is floating.
 void infer_floating(Infer& infer);
 // As infer_floating, of a gradient and what the forward operator saved: inputs 0 and 1 have one
-// shape and dtype.
+// dtype.
 void infer_slope(Infer& infer);
 // The output has the shape and dtype of input 0, which is floating or integer.
 void infer_numeric(Infer& infer);

@@ -96,7 +96,7 @@ BOOST_AUTO_TEST_CASE(inputs_of_another_size_or_dtype_are_refused) {
         .inside(32)
         .node(two(op, of("f32", 8), of("f32", 2)))
         .result(2, of("f32", 8))
-        .refused("the gradient has shape (8,), and what was saved (2,)");
+        .refused("argument 1 has shape (2,), which does not fit into the result's (8,)");
     Made()
         .tensor(x)
         .tensor(ones({8}, f64))
