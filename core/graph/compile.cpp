@@ -320,12 +320,15 @@ void CompiledCalls::State::compare(KindOfCall& kind, RecordedCall call,
     if (!changed && !of_this_world(*earlier)) continue;
     Match found = with_history(match(earlier->call.trace, nullptr, call.trace),
                                earlier->call.history.get(), call.history.get());
-    const bool agree = found.difference.empty();
-    const bool told_apart = are_told_apart(earlier->call.trace, call.trace);
-    if (agree || !(changed || told_apart)) all.erase(earlier);
-    if (agree) return make_program(kind, std::move(call), std::move(found.wiring));
+    if (found.difference.empty()) {
+      all.erase(earlier);
+      return make_program(kind, std::move(call), std::move(found.wiring));
+    }
     if (!newest) newest = std::move(found);
-    if (changed || !told_apart) break;
+    if (changed || !are_told_apart(earlier->call.trace, call.trace)) {
+      if (!changed) all.erase(earlier);
+      break;
+    }
   }
   if (newest) kind.note = newest->difference;
   all.push_front({std::move(call), recording::world()});

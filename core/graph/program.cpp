@@ -163,12 +163,13 @@ bool Program::find_change(const VersionChange& change, RunGroup& group, std::str
   Storage* const storage = trace_.values[change.value].held.get();
   const auto fixed = std::find(fixed_.begin(), fixed_.end(), storage);
   Change found{.device = device_of_value_[change.value], .count = change.count};
-  for (auto* other : fixed_)
-    if (fixed != fixed_.end() && other != storage &&
-        lie_over(*storage, 0, storage->bytes, *other, 0, other->bytes)) {
-      why = "it changes memory over which another tensor from outside lies";
-      return false;
-    }
+  const auto lies_over = [&](const Storage* other) {
+    return other != storage && lie_over(*storage, 0, storage->bytes, *other, 0, other->bytes);
+  };
+  if (fixed != fixed_.end() && std::any_of(fixed_.begin(), fixed_.end(), lies_over)) {
+    why = "it changes memory over which another tensor from outside lies";
+    return false;
+  }
   bool is_input = false;
   for (size_t k = 0; k < trace_.inputs.size(); ++k)
     if (!wiring_.pinned[k] && trace_.inputs[k].id == storage && input_written_[k]) {

@@ -181,14 +181,13 @@ class Cut {
     if (!is_empty && (begin != static_cast<uint64_t>(t.offset) * size_of(t.dtype) ||
                       end - begin != static_cast<uint64_t>(given.numel()) * size_of(t.dtype) ||
                       !given.is_contiguous()))
-      throw ValueError(
-          fmt::format("the tensor that is to be called \"{}\" has the shape {} and the strides "
-                      "{}{}: in a file, "
-                      "which holds memory as the program uses it, its values would have another "
-                      "order. Leave it "
-                      "out of .tensors, or make it contiguous() before the function is called",
-                      excerpt(tensor.name), t.shape, t.strides,
-                      given.is_contiguous() ? ", in memory of which the program uses more" : ""));
+      throw ValueError(fmt::format(
+          "the tensor that is to be called \"{}\" has the shape {} and the strides "
+          "{}{}: in a file, which holds memory as the program uses it, its values would "
+          "have another order. Leave it out of .tensors, or make it contiguous() before "
+          "the function is called",
+          excerpt(tensor.name), t.shape, t.strides,
+          given.is_contiguous() ? ", in memory of which the program uses more" : ""));
     if (is_empty && end != begin)
       throw ValueError(
           fmt::format("the tensor that is to be called \"{}\" has no elements, and the program "

@@ -8,6 +8,7 @@
 
 #include "cli/conformance_run.h"
 #include "support/sanitized.h"
+#include "support/skipped.h"
 
 BOOST_AUTO_TEST_SUITE(cases_test)
 
@@ -23,11 +24,8 @@ std::string folder_of_cases() {
 // Skips a test by name where there is no such folder.
 struct HasCases {
   boost::test_tools::assertion_result operator()(boost::unit_test::test_unit_id) const {
-    const bool there = std::filesystem::is_directory(folder_of_cases());
-    boost::test_tools::assertion_result result(there);
-    result.message() << "TENON_CASES names no folder of reference cases";
-    if (!there) BOOST_TEST_MESSAGE("skipped: TENON_CASES names no folder of reference cases");
-    return result;
+    return tenon::test::skipped_unless(std::filesystem::is_directory(folder_of_cases()),
+                                       "TENON_CASES names no folder of reference cases");
   }
 };
 

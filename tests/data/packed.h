@@ -19,6 +19,7 @@
 #include <zlib.h>
 
 #include "../files.h"
+#include "../support/skipped.h"
 
 // `bytes` as a gzip stream.
 inline std::string gzip(const std::string& bytes) {
@@ -114,10 +115,8 @@ struct HasData {
   const char* name;
   boost::test_tools::assertion_result operator()(boost::unit_test::test_unit_id) {
     const bool there = !real_data(name).empty() && std::filesystem::is_directory(real_data(name));
-    boost::test_tools::assertion_result result(there);
-    result.message() << "TENON_DATA names no folder with " << name;
-    if (!there) BOOST_TEST_MESSAGE("skipped: TENON_DATA names no folder with " << name);
-    return result;
+    return tenon::test::skipped_unless(there,
+                                       std::string("TENON_DATA names no folder with ") + name);
   }
 };
 

@@ -1,6 +1,5 @@
 // HDF5, whose library crashes on crafted files: those of other programs, and checkpoints of Tenon's
 // without an index. Changes keep the length of the file, and all checksums are right.
-#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <random>
@@ -11,6 +10,7 @@
 #include <tenon/core/tensor.h>
 #include <tenon/serialization/training_checkpoint.h>
 
+#include "data/packed.h"
 #include "files.h"
 #include "fuzz/hdf5_sums.h"
 #include "fuzz/targets.h"
@@ -122,28 +122,12 @@ Target written_by_h5py() {
           .runs = 200};
 }
 
-// Files that others made to break HDF5, or to test it: docs/contributing.md says where from.
-std::filesystem::path folder_of_hdf5_files() {
-  const char* data = std::getenv("TENON_DATA");
-  return data && *data ? std::filesystem::path(data) / "hdf5" : std::filesystem::path();
-}
-
-// Skips a test by name where there are none.
-struct HasFiles {
-  boost::test_tools::assertion_result operator()(boost::unit_test::test_unit_id) const {
-    const bool there = std::filesystem::is_directory(folder_of_hdf5_files());
-    boost::test_tools::assertion_result result(there);
-    result.message() << "TENON_DATA has no folder hdf5";
-    if (!there) BOOST_TEST_MESSAGE("skipped: TENON_DATA has no folder hdf5");
-    return result;
-  }
-};
-
 }  // namespace
 
-BOOST_AUTO_TEST_CASE(public_files, *boost::unit_test::precondition(HasFiles())) {
+// Files that others made to break HDF5, or to test it: docs/contributing.md says where from.
+BOOST_AUTO_TEST_CASE(public_files, *boost::unit_test::precondition(HasData{"hdf5"})) {
   size_t files = 0, read = 0, sealed = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(folder_of_hdf5_files())) {
+  for (const auto& entry : std::filesystem::directory_iterator(real_data("hdf5"))) {
     BOOST_TEST_CONTEXT(entry.path()) {
       ++files;
       const std::string bytes = read_bytes(entry.path());

@@ -8,6 +8,7 @@
 #include "../examples/resnet18/model.h"
 #include "parallel/trained.h"
 #include "support/sanitized.h"
+#include "support/state_values.h"
 
 BOOST_AUTO_TEST_SUITE(models_test)
 
@@ -18,15 +19,7 @@ namespace {
 
 const int kSteps = kSanitized ? 5 : 50;
 
-// All parameters and buffers.
-std::vector<std::vector<double>> values(nn::ModuleRef model) {
-  std::vector<std::vector<double>> all;
-  for (const nn::StateEntry& entry : nn::state_entries(model))
-    all.push_back(entry.tensor.to_vector<double>());
-  return all;
-}
-
-// Those after some steps; `loss_of` calls a model with the next batch.
+// All parameters and buffers after some steps; `loss_of` calls a model with the next batch.
 template <class Model, class LossOf>
 std::vector<std::vector<double>> learned(Model model, const LossOf& loss_of) {
   model.to(f64);
@@ -37,7 +30,7 @@ std::vector<std::vector<double>> learned(Model model, const LossOf& loss_of) {
     loss_of(model).backward();
     optimizer.step();
   }
-  return values(model);
+  return state_values(model);
 }
 
 template <class Make, class LossOf>
@@ -47,7 +40,7 @@ void require_alike_on_any_number(const Make& make, const LossOf& loss_of) {
     return make();
   };
   const auto expected = learned(made(), loss_of);
-  BOOST_TEST(largest_difference(expected, values(made())) > 1e-3);
+  BOOST_TEST(largest_difference(expected, state_values(made())) > 1e-3);
   for (const uint32_t n : {2u, 3u, 4u})
     BOOST_TEST(largest_difference(learned(nn::DataParallel(made(), places(n)), loss_of), expected) <
                1e-9);

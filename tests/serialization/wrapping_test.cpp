@@ -10,10 +10,12 @@
 #include <tenon/serialization/checkpoint.h>
 
 #include "../files.h"
+#include "support/state_values.h"
 
 BOOST_AUTO_TEST_SUITE(wrapping_test)
 
 using namespace tenon;
+using test::state_values;
 
 namespace {
 
@@ -51,13 +53,6 @@ void clear(nn::ModuleRef model) {
   for (const nn::StateEntry& entry : nn::state_entries(model))
     no_grad([&] { Tensor(entry.tensor).fill_(-1); });
 }
-std::vector<std::vector<double>> values(nn::ModuleRef model) {
-  std::vector<std::vector<double>> all;
-  for (const nn::StateEntry& entry : nn::state_entries(model))
-    all.push_back(entry.tensor.to_vector<double>());
-  return all;
-}
-
 // In a file of HDF5 or of safetensors, or in several files of which none has more than one tensor.
 struct Form {
   const char* name = "model.h5";
@@ -84,7 +79,7 @@ BOOST_AUTO_TEST_CASE(save_plain_load_wrapped) {
   nn::DataParallel wrapped(nn::Linear(3, 2), two);
   number(plain), clear(wrapped);
   const LoadReport report = save_and_load(plain, wrapped);
-  BOOST_TEST((values(wrapped) == values(plain)));
+  BOOST_TEST((state_values(wrapped) == state_values(plain)));
   BOOST_TEST(report.complete());
   BOOST_TEST(report.renamed.size() == 2u);
   BOOST_TEST(report.renamed[0].from == "weight");
@@ -96,7 +91,7 @@ BOOST_AUTO_TEST_CASE(save_wrapped_load_plain) {
   nn::Linear plain(3, 2);
   number(wrapped), clear(plain);
   const LoadReport report = save_and_load(wrapped, plain);
-  BOOST_TEST((values(plain) == values(wrapped)));
+  BOOST_TEST((state_values(plain) == state_values(wrapped)));
   BOOST_TEST(report.matched.empty());
   BOOST_TEST(report.str() ==
              "loaded 2 of 2 tensors\n  renamed: module.weight -> weight, module.bias -> bias");
@@ -106,7 +101,7 @@ BOOST_AUTO_TEST_CASE(save_wrapped_load_plain_by_exact_names_fails_as_in_pytorch)
   nn::DataParallel wrapped(nn::Linear(3, 2), two);
   nn::Linear plain(3, 2);
   clear(plain);
-  const auto before = values(plain);
+  const auto before = state_values(plain);
   const std::string text =
       error_of<StateDictError>([&] { save_and_load(wrapped, plain, {.prefix = Prefix::exact}); });
   BOOST_TEST(text.starts_with(
@@ -115,7 +110,7 @@ BOOST_AUTO_TEST_CASE(save_wrapped_load_plain_by_exact_names_fails_as_in_pytorch)
       "\n\tUnexpected key(s) in state_dict: \"module.weight\", \"module.bias\". "));
   BOOST_TEST(has(text, "\"module.weight\" for \"weight\""));
   BOOST_TEST(has(text, "Prefix::automatic"));
-  BOOST_TEST((values(plain) == before));
+  BOOST_TEST((state_values(plain) == before));
 }
 
 BOOST_AUTO_TEST_CASE(save_the_inner_module_of_a_wrapped_model) {
@@ -123,7 +118,7 @@ BOOST_AUTO_TEST_CASE(save_the_inner_module_of_a_wrapped_model) {
   nn::Linear plain(3, 2);
   number(wrapped), clear(plain);
   const LoadReport report = save_and_load(wrapped.module, plain, {.prefix = Prefix::exact});
-  BOOST_TEST((values(plain) == values(wrapped)));
+  BOOST_TEST((state_values(plain) == state_values(wrapped)));
   BOOST_TEST(report.matched.size() == 2u);
 }
 
@@ -134,7 +129,7 @@ BOOST_AUTO_TEST_CASE(wrap_then_load) {
   const Tensor x = ones({5, 3});
   wrapped(x);  // replicas hold the values of before
   save_and_load(saved, wrapped);
-  BOOST_TEST((values(wrapped) == values(saved)));
+  BOOST_TEST((state_values(wrapped) == state_values(saved)));
   BOOST_TEST((wrapped(x).template to_vector<double>() == saved(x).to_vector<double>()));
 }
 
@@ -146,7 +141,7 @@ void check_all_values(const char* from, Saved saved, const char* to, Loaded load
       const LoadReport report = save_and_load(saved, loaded, {}, form);
       BOOST_TEST(report.complete());
       BOOST_TEST(report.loaded() == 9u);  // 2 weights, 2 biases, 5 of the normalisation
-      BOOST_TEST((values(loaded) == values(saved)));
+      BOOST_TEST((state_values(loaded) == state_values(saved)));
     }
 }
 template <class Saved>
@@ -173,7 +168,7 @@ BOOST_AUTO_TEST_CASE(state_dicts_in_memory_are_resolved_the_same_way) {
   NestedNet nested;
   number(wrapped), clear(nested);
   const LoadReport report = load_state_dict(nested, wrapped.state_dict());
-  BOOST_TEST((values(nested) == values(wrapped)));
+  BOOST_TEST((state_values(nested) == state_values(wrapped)));
   BOOST_TEST(report.renamed.size() == 9u);
 }
 
@@ -185,23 +180,23 @@ BOOST_AUTO_TEST_CASE(a_layer_named_module_survives) {
   Odd again;
   clear(again);
   BOOST_TEST(save_and_load(plain, again).matched.size() == 4u);
-  BOOST_TEST((values(again) == values(plain)));
+  BOOST_TEST((state_values(again) == state_values(plain)));
 
   nn::DataParallel wrapped(Odd(), two);
   clear(wrapped);
   LoadReport report = save_and_load(plain, wrapped);
-  BOOST_TEST((values(wrapped) == values(plain)));
+  BOOST_TEST((state_values(wrapped) == state_values(plain)));
   BOOST_TEST(report.renamed[0].to == "module.module.weight");
 
   clear(again);
   report = save_and_load(wrapped, again);
-  BOOST_TEST((values(again) == values(plain)));
+  BOOST_TEST((state_values(again) == state_values(plain)));
   BOOST_TEST(report.renamed[0].to == "module.weight");
 
   nn::DataParallel twice(nn::DataParallel(Odd(), two), two);
   clear(twice);
   save_and_load(again, twice);
-  BOOST_TEST((values(twice) == values(plain)));
+  BOOST_TEST((state_values(twice) == state_values(plain)));
 }
 
 BOOST_AUTO_TEST_CASE(a_failed_load_leaves_the_model_as_it_was) {
@@ -211,7 +206,7 @@ BOOST_AUTO_TEST_CASE(a_failed_load_leaves_the_model_as_it_was) {
   save(folder / "half.h5", nn::StateDict{{"weight", ones({2, 3})}});
   nn::Linear model(3, 2);
   number(model);
-  const auto before = values(model);
+  const auto before = state_values(model);
   const std::string text = error_of<StateDictError>([&] { load(folder / "other.h5", model); });
   BOOST_TEST(
       text.starts_with("Error(s) in loading state_dict for Linear:\n\tsize mismatch for weight: "
@@ -224,12 +219,12 @@ BOOST_AUTO_TEST_CASE(a_failed_load_leaves_the_model_as_it_was) {
              }).starts_with("Error(s) in loading"));
   BOOST_TEST(has(error_of<StateDictError>([&] { load(folder / "half.h5", model); }),
                  "Missing key(s) in state_dict: \"bias\". "));
-  BOOST_TEST((values(model) == before));
+  BOOST_TEST((state_values(model) == before));
 
   const LoadReport report = load(folder / "half.h5", model, {.strict = false});
   BOOST_TEST((report.missing == std::vector<std::string>{"bias"}));
-  BOOST_TEST((values(model)[0] == std::vector<double>(6, 1)));
-  BOOST_TEST((values(model)[1] == before[1]));
+  BOOST_TEST((state_values(model)[0] == std::vector<double>(6, 1)));
+  BOOST_TEST((state_values(model)[1] == before[1]));
 }
 
 // Which of two values would win depends on the order of names alone.
@@ -241,7 +236,7 @@ BOOST_AUTO_TEST_CASE(contradictory_values_for_one_tensor_are_refused) {
   Stack tied{{}, std::vector<nn::Linear>(3, nn::Linear(2, 2))};
   number(apart);
   number(tied);
-  const auto before = values(tied);
+  const auto before = state_values(tied);
   const std::string expected =
       "Error(s) in loading state_dict for Stack:\n\t\"layers.0.weight\" and \"layers.1.weight\" "
       "are one tensor in the model, but "
@@ -253,11 +248,11 @@ BOOST_AUTO_TEST_CASE(contradictory_values_for_one_tensor_are_refused) {
   BOOST_TEST(error_of<StateDictError>([&] {
                save_and_load(apart, tied, {.strict = false});
              }).starts_with(expected));
-  BOOST_TEST((values(tied) == before));
+  BOOST_TEST((state_values(tied) == before));
 
   Stack other{{}, std::vector<nn::Linear>(3, nn::Linear(2, 2))};
   const LoadReport report = save_and_load(tied, other);
-  BOOST_TEST((values(other) == before));
+  BOOST_TEST((state_values(other) == before));
   BOOST_TEST(report.tied.size() == 4u);
   BOOST_TEST(report.tied[0].key == "layers.1.weight");
   BOOST_TEST(report.tied[0].with == "layers.0.weight");
@@ -279,7 +274,7 @@ BOOST_AUTO_TEST_CASE(contradictory_values_for_views_of_one_memory_are_refused) {
     nn::Parameter row{encoder.detach()[1]};
   };
   Autoencoder model;
-  const auto before = values(model);
+  const auto before = state_values(model);
   const Tensor fresh = arange(10, 16).to(f32).reshape({2, 3});
   auto with = [&](const Tensor& decoder, const Tensor& row) {
     return nn::StateDict{{"encoder", fresh}, {"decoder", decoder}, {"row", row}};
@@ -290,7 +285,7 @@ BOOST_AUTO_TEST_CASE(contradictory_values_for_views_of_one_memory_are_refused) {
         error_of<StateDictError>([&, dict = dict] { load_state_dict(model, dict); });
     BOOST_TEST(has(text, " in the model, but different values were given for them"), text);
     BOOST_TEST(has(text, "\"" + std::string(name) + "\" share memory"), text);
-    BOOST_TEST((values(model) == before));
+    BOOST_TEST((state_values(model) == before));
   }
   load_state_dict(model, with(fresh.t(), fresh[1]));
   BOOST_TEST((model.encoder.to_vector<float>() == fresh.to_vector<float>()));
@@ -302,7 +297,7 @@ BOOST_AUTO_TEST_CASE(values_are_cast_to_the_models_type_and_the_report_says_so) 
   const LoadReport report =
       load_state_dict(model, {{"weight", tensor({1.5f, 2.5f}, {2, 1}).to(f64)},
                               {"bias", tensor(std::vector<int64_t>{3, 4})}});
-  BOOST_TEST((values(model) == std::vector<std::vector<double>>{{1.5, 2.5}, {3, 4}}));
+  BOOST_TEST((state_values(model) == std::vector<std::vector<double>>{{1.5, 2.5}, {3, 4}}));
   BOOST_TEST((model.weight.dtype() == f32));
   BOOST_TEST(has(report.str(), "cast: weight from f64 to f32, bias from i64 to f32"));
 }
@@ -311,13 +306,13 @@ BOOST_AUTO_TEST_CASE(a_state_dict_of_the_model_itself_may_be_given_back_in_anoth
   Odd odd;
   odd.head = nn::Linear(2, 2);
   number(odd);
-  const auto before = values(odd);
+  const auto before = state_values(odd);
   const nn::StateDict own = odd.state_dict();
   load_state_dict(odd, {{"module.weight", own.at("head.weight")},
                         {"head.weight", own.at("module.weight")},
                         {"module.bias", own.at("head.bias")},
                         {"head.bias", own.at("module.bias")}});
-  BOOST_TEST((values(odd) ==
+  BOOST_TEST((state_values(odd) ==
               std::vector<std::vector<double>>{before[2], before[3], before[0], before[1]}));
 }
 
