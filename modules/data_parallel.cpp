@@ -104,10 +104,13 @@ SplitCall::SplitCall(ModuleRef module, const std::vector<Device>& devices, doubl
   auto prepare = [&](const std::vector<NamedTensor>& tensors) {
     for (auto& [name, t] : tensors) {
       if (t.device() != devices[0])
-        throw DeviceError(
-            fmt::format("DataParallel: \"{}\" of the wrapped {} is on {}, but the model has to be "
-                        "on the first of its devices, {}; move it there with to()",
-                        name, module.type->name, t.device(), devices[0]));
+        throw DeviceError(fmt::format(
+            "DataParallel: \"{}\" of the wrapped {} is on {}, but the model has to be on the first "
+            "of its devices, {}; {}",
+            name, module.type->name, t.device(), devices[0],
+            nested_ ? "this wrapper is inside another one, which moved it to its own devices, so "
+                      "give both the same first device, or wrap only the outer model"
+                    : "move it there with to()"));
       allow_replicas(t);
       all.push_back(t);
     }

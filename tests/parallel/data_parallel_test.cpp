@@ -372,6 +372,15 @@ BOOST_AUTO_TEST_CASE(bad_input, *boost::unit_test::precondition(on_cpu)) {
       },
       "\"weight\" of the wrapped Where is on cpu:1, but the model has to be on the first of its "
       "devices, cpu:0");
+  // The outer wrapper has moved it, and would do so again.
+  nn::DataParallel nested(nn::DataParallel(Where(), {"cpu:1", "cpu:0"}), {"cpu:0", "cpu:1"});
+  require_error<DeviceError>(
+      [&] {
+        nested(ones({4, 1}));
+      },
+      "on the first of its devices, cpu:1; this wrapper is inside another "
+      "one, which moved it to its own devices, so give both the same first "
+      "device, or wrap only the outer model");
   struct Add : nn::Module<Add> {
     Tensor forward(const Tensor& a, const Tensor& b) { return a + b; }
   };
