@@ -2,7 +2,7 @@
 #include <cmath>
 #include <iterator>
 #include <limits>
-#include <unordered_set>
+#include <unordered_map>
 
 #include <tenon/core/autograd/autograd.h>
 #include <tenon/core/base/recording.h>
@@ -29,11 +29,13 @@ uint64_t number_of_values(const Tensor& t) { return impl_of(t).storage->values_n
 
 Optimizer::Optimizer(const char* name, std::vector<std::vector<Tensor>> groups)
     : name_(name), alive_(std::make_shared<char>()), groups_(std::move(groups)) {
-  std::unordered_set<const void*> seen;
-  for (auto& group : groups_) {
+  std::unordered_map<const void*, size_t> seen;  // in which group
+  for (size_t g = 0; g < groups_.size(); ++g) {
+    const auto& group = groups_[g];
     if (group.empty())
       throw ValueError(
-          fmt::format("{}: got an empty list of parameters; does the model have any?", name_));
+          fmt::format("{}: got an empty list of parameters{}; does the model have any?", name_,
+                      groups_.size() > 1 ? fmt::format(" for group {} (counted from 0)", g) : ""));
     states_.emplace_back(group.size());
     for (auto& p : group) {
       if (!p.defined())
@@ -43,8 +45,10 @@ Optimizer::Optimizer(const char* name, std::vector<std::vector<Tensor>> groups)
         throw ValueError(what() + " is the result of an operator; only leaves can be optimised");
       if (!is_floating_point(p.dtype()))
         throw DTypeError(fmt::format("{} is of type {}; it has to be floating", what(), p.dtype()));
-      if (!seen.insert(p.impl().get()).second)
-        throw ValueError(what() + " is given twice; it would be stepped twice");
+      if (const auto [first, is_new] = seen.emplace(p.impl().get(), g); !is_new)
+        throw ValueError(fmt::format(
+            "{} is given twice{}; it would be stepped twice", what(),
+            groups_.size() > 1 ? fmt::format(", in groups {} and {}", first->second, g) : ""));
     }
   }
   if (groups_.empty()) throw ValueError(fmt::format("{}: got no group of parameters", name_));

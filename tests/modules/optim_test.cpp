@@ -166,7 +166,18 @@ BOOST_AUTO_TEST_CASE(bad_input) {
       [&] {
         optim::Adam({p, p});
       },
-      "Adam: the parameter of shape (2,) is given twice");
+      "Adam: the parameter of shape (2,) is given twice; it");
+  const Tensor q = leaf(ones({3}));
+  require_error<ValueError>(
+      [&] {
+        optim::SGD({{{p}, {.lr = 1}}, {{q}, {.lr = 1}}, {{q}, {.lr = 1}}});
+      },
+      "SGD: the parameter of shape (3,) is given twice, in groups 1 and 2; it");
+  require_error<ValueError>(
+      [&] {
+        optim::SGD({{{p}, {.lr = 1}}, {{}, {.lr = 1}}});
+      },
+      "SGD: got an empty list of parameters for group 1 (counted from 0); does");
   require_error<ValueError>([&] { optim::AdamW({p * 2}); },
                             "AdamW: the parameter of shape (2,) is the result of an operator");
   require_error<ValueError>(
