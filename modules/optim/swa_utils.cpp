@@ -27,6 +27,26 @@ AverageFn get_ema_avg_fn(double decay) {
 
 namespace detail {
 
+namespace {
+void require_alike(const char* kind, const std::vector<nn::NamedTensor>& average,
+                   const std::vector<nn::NamedTensor>& model) {
+  for (size_t i = 0; i < average.size(); ++i) {
+    const auto &here = average[i], &there = model[i];
+    if (here.name != there.name)
+      throw ValueError(fmt::format(
+          "AveragedModel: {} {} is \"{}\" in the average and \"{}\" in the model; average the "
+          "model that it was made of",
+          kind, i, here.name, there.name));
+    if (here.tensor.defined() && there.tensor.defined() &&
+        here.tensor.shape() != there.tensor.shape())
+      throw ShapeError(fmt::format(
+          "AveragedModel: {} \"{}\" has shape {} in the average and {} in the model; average the "
+          "model that it was made of",
+          kind, here.name, here.tensor.shape(), there.tensor.shape()));
+  }
+}
+}  // namespace
+
 void average_into(nn::ModuleRef target, nn::ModuleRef source, const AverageFn& avg_fn,
                   bool use_buffers, const Tensor& num_averaged) {
   const NoGrad guard;
@@ -39,15 +59,18 @@ void average_into(nn::ModuleRef target, nn::ModuleRef source, const AverageFn& a
     const Tensor n = num_averaged.to(average.device());
     average.copy_(where(eq(n, 0), value, avg_fn(average.detach(), value, n)));
   };
-  const auto to = nn::parameters(target), from = nn::parameters(source);
-  const auto buffers_to = nn::buffers(target), buffers_from = nn::buffers(source);
+  const auto to = nn::named_parameters(target), from = nn::named_parameters(source);
+  const auto buffers_to = nn::named_buffers(target), buffers_from = nn::named_buffers(source);
   if (to.size() != from.size() || buffers_to.size() != buffers_from.size())
     throw ValueError(fmt::format(
         "AveragedModel: it has {} parameters and {} buffers, the model {} and {}; average the "
         "model that it was made of",
         to.size(), buffers_to.size(), from.size(), buffers_from.size()));
-  for (size_t i = 0; i < to.size(); ++i) take(to[i], from[i], true);
-  for (size_t i = 0; i < buffers_to.size(); ++i) take(buffers_to[i], buffers_from[i], use_buffers);
+  require_alike("parameter", to, from);  // all of them, before the first changes
+  require_alike("buffer", buffers_to, buffers_from);
+  for (size_t i = 0; i < to.size(); ++i) take(to[i].tensor, from[i].tensor, true);
+  for (size_t i = 0; i < buffers_to.size(); ++i)
+    take(buffers_to[i].tensor, buffers_from[i].tensor, use_buffers);
   Tensor(num_averaged).copy_(num_averaged.detach() + 1);
 }
 

@@ -71,6 +71,30 @@ BOOST_AUTO_TEST_CASE(buffers_are_copied_or_averaged) {
   BOOST_TEST(averaged.module.norm.num_batches_tracked.item<int>() == 4);
 }
 
+BOOST_AUTO_TEST_CASE(models_of_other_shapes_or_names_are_refused) {
+  const nn::Sequential net(nn::Linear(2, 3), nn::Linear(3, 1));
+  AveragedModel average(net);
+  average.update_parameters(net);
+  const auto refuses = [&](const nn::Sequential& other, const char* text) {
+    require_error<Error>([&] { average.update_parameters(other); }, text);
+    for (size_t i = 0; i < 4; ++i)
+      require_equal(average.parameters()[i].detach(), net.parameters()[i].detach());
+    BOOST_TEST(average.n_averaged.item<int>() == 1);
+  };
+  refuses(nn::Sequential(nn::Linear(2, 3), nn::Linear(3, 5)),
+          "AveragedModel: parameter \"1.weight\" has shape (1, 3) in the average and (5, 3) in the "
+          "model; average the model that it was made of");
+  refuses(nn::Sequential(nn::Linear(2, 3), relu, nn::Linear(3, 1)),
+          "AveragedModel: parameter 2 is \"1.weight\" in the average and \"2.weight\" in the "
+          "model");
+  refuses(nn::Sequential(nn::Linear(2, 3)),
+          "AveragedModel: it has 4 parameters and 0 buffers, the model 2 and 0");
+  AveragedModel statistics(nn::Sequential(nn::BatchNorm1d(1, {.affine = false})));
+  require_error<ShapeError>(
+      [&] { statistics.update_parameters(nn::Sequential(nn::BatchNorm1d(2, {.affine = false}))); },
+      "AveragedModel: buffer \"0.running_mean\" has shape (1,) in the average and (2,)");
+}
+
 BOOST_AUTO_TEST_CASE(running_statistics_are_those_of_all_batches) {
   Net net;
   no_grad([&] { net.fc.weight.fill_(2), net.fc.bias.fill_(0); });
