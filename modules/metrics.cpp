@@ -89,38 +89,56 @@ Tensor top_k_accuracy(const Tensor& input, const Tensor& target, int64_t k) {
 }
 
 namespace {
-// `name`: what the user called, which errors of the queued work tell too.
-Tensor count_pairs(const char* name, const Tensor& input, const Tensor& target,
-                   int64_t num_classes) {
-  const NoGrad guard;
-  const ModulePath place(name);
+void require_num_classes(const char* metric, int64_t num_classes) {
   if (num_classes < 1)
     throw ValueError(
-        fmt::format("{}: num_classes is {}; it has to be at least 1", name, num_classes));
-  require_classes(name, "target", target);
+        fmt::format("{}: num_classes is {}; it has to be at least 1", metric, num_classes));
+}
+
+// Targets and predicted classes, in i64.
+struct Pairs {
+  Tensor targets, predictions;
+  bool of_scores;  // so that all predictions are classes, if there are as many scores
+};
+Pairs pairs_of(const char* metric, const Tensor& input, const Tensor& target) {
+  require_classes(metric, "target", target);
   const bool scores = input.defined() && input.dim() == 2;
-  if (!scores) require_classes(name, "input", input);
-  require_shape(name, input, target, scores);
-  // A negative index would count from the end.
-  auto checked = [&](const Tensor& classes) {
-    const Tensor c = classes.to(i64);
-    return where(c < 0, num_classes, c);
+  if (!scores) require_classes(metric, "input", input);
+  require_shape(metric, input, target, scores);
+  return {target.to(i64), scores ? argmax(input.detach(), 1) : input.to(i64), scores};
+}
+
+Tensor count_pairs(const Tensor& targets, const Tensor& predictions, int64_t num_classes) {
+  const TensorOptions options = {.dtype = i64, .device = predictions.device()};
+  return index_put(zeros({num_classes, num_classes}, options), {targets, predictions},
+                   ones({}, options), true);
+}
+
+// Of one batch. The queued work refuses classes that do not exist; its error tells the path.
+Tensor count_batch(const char* function, const Tensor& input, const Tensor& target,
+                   int64_t num_classes) {
+  require_num_classes(function, num_classes);
+  const ModulePath place(function);
+  const Pairs pairs = pairs_of(function, input, target);
+  auto checked = [&](const char* what, const Tensor& classes) {
+    const ModulePath part(what);
+    const Tensor all = arange(0, num_classes, {.dtype = i64, .device = classes.device()});
+    return index_select(all, 0, classes);  // which does not count negative ones from the end
   };
-  const Tensor predicted = scores ? argmax(input.detach(), 1) : input;
-  const TensorOptions options = {.dtype = i64, .device = input.device()};
-  return index_put(zeros({num_classes, num_classes}, options),
-                   {checked(target), checked(predicted)}, ones({}, options), true);
+  return count_pairs(checked("target", pairs.targets), checked("prediction", pairs.predictions),
+                     num_classes);
 }
 }  // namespace
 
 Tensor confusion_matrix(const Tensor& input, const Tensor& target, int64_t num_classes) {
-  return count_pairs("confusion_matrix", input, target, num_classes);
+  const NoGrad guard;
+  return count_batch("confusion_matrix", input, target, num_classes);
 }
 
 Tensor f1_score(const Tensor& input, const Tensor& target, int64_t num_classes,
                 std::string_view average) {
   const NoGrad guard;
-  return f1_of(count_pairs("f1_score", input, target, num_classes), average);
+  return f1_of(count_batch("f1_score", input, target, num_classes), average);
 }
 
 Tensor auroc(const Tensor& input, const Tensor& target) {
@@ -147,6 +165,42 @@ void Metric::add_to(Tensor& sum, const Tensor& value) {
   sum = sum.defined() ? sum + value.to(sum.device()) : value;
 }
 
+namespace detail {
+
+void FirstOutside::look(const Tensor& classes, int64_t num_classes) {
+  const int64_t batch = batches_++;
+  if (classes.numel() == 0) return;
+  auto outside = [](const Tensor& value, auto&& bound) {
+    return logical_or(value < 0, value >= bound);
+  };
+  // Of equal ones argmax gives the first, so this is 0 if all are classes.
+  const Tensor position = argmax(outside(classes, num_classes).to(f32), 0, true);
+  auto number = [&](int64_t n) { return full({1}, n, {.dtype = i64, .device = classes.device()}); };
+  const Tensor found =
+      cat({index_select(classes, 0, position), number(num_classes), position, number(batch)});
+  if (!first_.defined()) {
+    first_ = found;
+    return;
+  }
+  const Tensor is_known = outside(first_.slice(0, 0, 1), first_.slice(0, 1, 2));
+  first_ = where(is_known, first_, found.to(first_.device()));
+}
+
+void FirstOutside::require_none(const char* metric, const char* what) const {
+  if (!first_.defined()) return;
+  const std::vector<int64_t> first = first_.to_vector<int64_t>();
+  const int64_t value = first[0], bound = first[1], position = first[2], batch = first[3];
+  if (value >= 0 && value < bound) return;
+  const std::string which =
+      batches_ > 1 ? fmt::format(" of batch {} (of {}, counted from 0)", batch, batches_) : "";
+  throw IndexError(
+      fmt::format("{}: {} {} at position {}{} is outside [0, {}), the classes; leave out rows that "
+                  "have no class before update(), and begin again with reset()",
+                  metric, what, value, position, which, bound));
+}
+
+}  // namespace detail
+
 void Mean::update(const Tensor& values) {
   add_to(sum_, values.detach().to(f64).sum());
   weight_ += static_cast<double>(values.numel());
@@ -171,32 +225,45 @@ Accuracy::Accuracy(const AccuracyOptions& options) : k_(options.k) {
 void Accuracy::update(const Tensor& input, const Tensor& target) {
   const NoGrad guard;
   add_to(hits_, hits_of("Accuracy", input, target, k_));
+  targets_.look(target.to(i64), input.size(1));
   count_ += target.numel();
 }
 Tensor Accuracy::compute() const {
+  targets_.require_none("Accuracy", "target");
   return hits_.defined() ? share(hits_, count_) : unmeasured(hits_);
 }
-void Accuracy::reset() { hits_ = Tensor(), count_ = 0; }
+void Accuracy::reset() { hits_ = Tensor(), count_ = 0, targets_ = {}; }
 
-ConfusionMatrix::ConfusionMatrix(int64_t num_classes) : num_classes_(num_classes) {
-  if (num_classes < 1)
-    throw ValueError(
-        fmt::format("ConfusionMatrix: num_classes is {}; it has to be at least 1", num_classes));
+ConfusionMatrix::ConfusionMatrix(const char* name, int64_t num_classes)
+    : name_(name), num_classes_(num_classes) {
+  require_num_classes(name, num_classes);
 }
+ConfusionMatrix::ConfusionMatrix(int64_t num_classes)
+    : ConfusionMatrix("ConfusionMatrix", num_classes) {}
 void ConfusionMatrix::update(const Tensor& input, const Tensor& target) {
-  add_to(matrix_, count_pairs("ConfusionMatrix", input, target, num_classes_));
+  const NoGrad guard;
+  const ModulePath place(name_);
+  const Pairs pairs = pairs_of(name_, input, target);
+  // What is outside is told by compute(): here, it only must not stop the queued work.
+  auto inside = [&](const Tensor& classes) { return clamp(classes, 0, num_classes_ - 1); };
+  add_to(matrix_, count_pairs(inside(pairs.targets), inside(pairs.predictions), num_classes_));
+  targets_.look(pairs.targets, num_classes_);
+  if (!pairs.of_scores || input.size(1) > num_classes_)
+    predictions_.look(pairs.predictions, num_classes_);
 }
 Tensor ConfusionMatrix::compute() const {
+  targets_.require_none(name_, "target");
+  predictions_.require_none(name_, "prediction");
   return matrix_.defined() ? matrix_ : zeros({num_classes_, num_classes_}, {.dtype = i64});
 }
 Tensor ConfusionMatrix::f1_score(std::string_view average) const {
   const NoGrad guard;
   return f1_of(compute(), average);
 }
-void ConfusionMatrix::reset() { matrix_ = Tensor(); }
+void ConfusionMatrix::reset() { matrix_ = Tensor(), targets_ = predictions_ = {}; }
 
 F1Score::F1Score(int64_t num_classes, std::string average)
-    : matrix_(num_classes), average_(std::move(average)) {
+    : matrix_("F1Score", num_classes), average_(std::move(average)) {
   matrix_.f1_score(average_);  // which refuses a word that it does not know
 }
 

@@ -7,14 +7,18 @@
 //   for (auto [x, y] : loader) {
 //     for (auto& optimizer : optimizers) optimizer.zero_grad();
 //     auto parts = nn::parallel::split_and_load(x, y, devices);
-//     for (size_t i = 0; i < parts.size(); ++i)  // queued: all devices work at once
-//       cross_entropy(nets[i](parts[i].first), parts[i].second).backward();
-//     nn::parallel::all_reduce_gradients_(nets);
+//     for (size_t i = 0; i < parts.size(); ++i) {  // queued: all devices work at once
+//       const auto& [px, py] = parts[i];           // sums, for parts may have fewer rows
+//       (cross_entropy(nets[i](px), py, {.reduction = Reduction::sum}) / x.size(0)).backward();
+//     }
+//     nn::parallel::all_reduce_gradients_(nets);   // that of the mean over the whole batch
 //     for (auto& optimizer : optimizers) optimizer.step();
 //   }
 //
-// Nothing here waits for a device. Sums are added in the order of the list, so that every run has
-// the same bits.
+// Nothing here waits for a device, but for copies between `cpu` devices and those with streams of
+// their own (cuda): one to such a device waits until its values are computed, and so does one of
+// more than 64 MiB from there. Sums are added in the order of the list, so that every run has the
+// same bits.
 #pragma once
 
 #include <span>

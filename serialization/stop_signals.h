@@ -3,8 +3,9 @@
 
 namespace tenon {
 
-// The handlers set a flag and nothing else, so they are safe at any moment. In a forked child,
-// which nobody would ask for the flags, a signal does what it did before.
+// The handlers are safe at any moment: they set a flag, and call only what may be called in a
+// handler. That of SIGTERM puts back what the signal did before, for a second one. In a forked
+// child, which nobody would ask for the flags, they do so at once and raise the signal again.
 class StopSignals {
  public:
   // Begins to listen to SIGTERM and SIGUSR1. A second SIGTERM does what it did before. Throws a

@@ -3,11 +3,13 @@
 //   tenon::Checkpoint run{.model = net, .optimizer = optimizer, .scheduler = scheduler,
 //                         .scaler = scaler, .loader = loader};
 //   if (resume) tenon::load("run.h5", run);
-//   while (loader.state().epoch < 10)
+//   while (loader.state().epoch < 10) {
 //     for (auto& [x, y] : loader) {
 //       …                                           // a step
 //       if (++run.step % 1000 == 0) tenon::save("run.h5", run);
 //     }
+//     ++run.epoch;
+//   }
 //
 // docs/checkpoints.md describes the file, checkpoint_manager.h who saves at intervals.
 #pragma once
@@ -111,8 +113,10 @@ TENON_API void save(const std::filesystem::path& path, const Checkpoint& run,
 //   - an optimizer, scheduler or scaler is of another type, an optimizer has other parameters or
 //     groups, or a loader another batch size or another number of examples.
 //
-// With `.strict = false`, such parts stay as they are and the report names them; of an optimizer
-// with other parameters, those that it has in common with the file are loaded.
+// With `.strict = false`, such parts stay as they are and the report names them; of a model or an
+// optimizer with other parameters, those that it has in common with the file are loaded. Shapes of
+// `model` that do not fit are an error even then, unless LoadOptions::only, which concerns nothing
+// but the models, leaves those tensors out.
 TENON_API CheckpointReport load(const std::filesystem::path& path, Checkpoint& run,
                                 const LoadOptions& options = {});
 // The same for parts that are listed in the call, if epoch, step and user do not matter.

@@ -2,6 +2,8 @@
 // elements. The values of single batches are among the reference cases
 // (conformance/cases/metrics.h).
 #include <cmath>
+#include <limits>
+#include <string>
 #include <type_traits>
 
 #include <tenon/tenon.h>
@@ -37,15 +39,66 @@ BOOST_AUTO_TEST_CASE(averages_of_f1) {
 BOOST_AUTO_TEST_CASE(confusion_of_scores_and_of_classes_outside) {
   const Tensor scores = tensor({0, 1, 3, 2, 5, 4}, {3, 2}), target = ints({1, 1, 0}, {3});
   require_equal(metrics::confusion_matrix(scores, target, 2), ints({1, 0, 1, 1}, {2, 2}));
-  for (int64_t outside : {-1, 2})
-    require_error<IndexError>(
-        [&] {
-          metrics::confusion_matrix(ints({0, outside}, {2}), ints({0, 1}, {2}), 2).wait();
-        },
-        "2", "confusion_matrix");
+  const Tensor classes = ints({0, 1}, {2});
+  for (int64_t outside : {-1, 2}) {
+    const Tensor wrong = ints({0, outside}, {2});
+    const std::string text =
+        "index " + std::to_string(outside) + " at position 1 is outside [0, 2)";
+    require_error<IndexError>([&] { metrics::confusion_matrix(wrong, classes, 2).wait(); }, text,
+                              "confusion_matrix.prediction");
+    require_error<IndexError>([&] { metrics::f1_score(classes, wrong, 2).wait(); }, text,
+                              "f1_score.target");
+  }
+}
+
+BOOST_AUTO_TEST_CASE(the_first_class_outside_of_all_batches_is_named) {
+  const Tensor good = ints({0, 1, 2}, {3}), scores = zeros({3, 3});
+  auto refuses = [](const metrics::Metric& metric, const std::string& text) {
+    require_error<IndexError>([&] { (void)metric.compute(); },
+                              text + ", the classes; leave out rows that have no class");
+  };
+  metrics::ConfusionMatrix one(3);
+  one.update(good, ints({-1, 7, 0}, {3}));
+  refuses(one, "ConfusionMatrix: target -1 at position 0 is outside [0, 3)");
+  require_error<IndexError>([&] { (void)one.f1_score(); }, "ConfusionMatrix: target -1");
+
+  metrics::ConfusionMatrix confusion(3);
+  metrics::F1Score f1(3);
+  metrics::Accuracy right, best({.k = 2});
+  for (const Tensor& target :
+       {good, ints({}, {0}), ints({0, 0, 3}, {3}), ints({-1, 5, 6}, {3}), good}) {
+    const Device device(target.numel() == 0 ? "cpu:1" : "cpu:0");
+    const Tensor predicted = target.numel() ? good : target;
+    confusion.update(target.to(device), predicted.to(device));
+    f1.update(predicted.to(device), target.to(device));
+    right.update(scores.narrow(0, 0, target.numel()).to(device), target.to(device));
+    best.update(scores.narrow(0, 0, target.numel()).to(device), target.to(device));
+  }
+  const std::string where = " 3 at position 2 of batch 2 (of 5, counted from 0) is outside [0, 3)";
+  refuses(confusion, "ConfusionMatrix: prediction" + where);
+  refuses(f1, "F1Score: target" + where);
+  refuses(right, "Accuracy: target" + where);
+  refuses(best, "Accuracy: target" + where);
+  confusion.reset(), f1.reset(), right.reset();
+  confusion.update(good, good), f1.update(good, good), right.update(scores, good);
+  BOOST_TEST(confusion.compute().sum().item<int>() == 3);
+  BOOST_TEST(f1.compute().item() == 1);
+  BOOST_TEST(right.compute().item() * 3 == 1);
+
+  // More scores than classes: what is predicted may be none.
+  metrics::ConfusionMatrix narrow(2);
+  narrow.update(tensor({0, 0, 1}, {1, 3}), ints({1}, {1}));
+  refuses(narrow, "ConfusionMatrix: prediction 2 at position 0 is outside [0, 2)");
+}
+
+BOOST_AUTO_TEST_CASE(classes_that_lie_at_the_ends_of_their_dtype) {
+  const Tensor bytes = ints({0, 1}, {2}).to(u8), words = ints({1, 1}, {2}).to(i32);
   metrics::ConfusionMatrix confusion(2);
-  confusion.update(ints({0, 5}, {2}), ints({0, 1}, {2}));
-  require_error<IndexError>([&] { confusion.compute().wait(); }, "ConfusionMatrix");
+  confusion.update(bytes, words);
+  require_equal(confusion.compute(), ints({0, 0, 1, 1}, {2, 2}));
+  constexpr int64_t kLeast = std::numeric_limits<int64_t>::min();
+  confusion.update(ints({0}, {1}), ints({kLeast}, {1}));
+  require_error<IndexError>([&] { (void)confusion.compute(); }, std::to_string(kLeast));
 }
 
 BOOST_AUTO_TEST_CASE(areas_under_the_curve) {
