@@ -59,6 +59,7 @@ class Checkpoints {
   }
   void end_epoch() {
     run_.user = {};
+    ++run_.epoch;
     if (manager_) manager_->save(run_);
   }
 

@@ -95,19 +95,22 @@ struct Training {
     auto loss = [&] { return cross_entropy(shared(x), y); };
     return kind.mixed ? autocast(f16, loss) : loss();
   }
+  void step(const Tensor& x, const Tensor& y) {
+    optimizer->zero_grad();
+    const Tensor loss = loss_of(x.to(kind.device), y.to(kind.device));
+    scaler.scale(loss).backward();
+    scaler.step(*optimizer);
+    scaler.update();
+    ema.update_parameters(net);
+    ++run.step;
+    run.user["loss"] = loss.item();
+  }
   // Trains to the end, or until so many steps are made. `after_step` sees each.
   template <class F>
   void train(int64_t until, F&& after_step) {
     while (loader.state().epoch < kEpochs) {
       for (auto& [x, y] : loader) {
-        optimizer->zero_grad();
-        const Tensor loss = loss_of(x.to(kind.device), y.to(kind.device));
-        scaler.scale(loss).backward();
-        scaler.step(*optimizer);
-        scaler.update();
-        ema.update_parameters(net);
-        ++run.step;
-        run.user["loss"] = loss.item();
+        step(x, y);
         after_step();
         if (run.step == until) return;
       }
@@ -171,6 +174,29 @@ BOOST_AUTO_TEST_CASE(a_run_that_was_stopped_goes_on_bit_for_bit) {
                  "on " << kind.device << ", optimizer " << after.optimizer->name() << ", mixed "
                        << kind.mixed << ", two devices " << kind.two_devices << ", stop " << stop);
     }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(an_epoch_that_a_program_ends_early_is_over_after_a_load) {
+  for (const bool over : {true, false}) {
+    Training<Net> whole({});
+    for (auto& [x, y] : whole.loader) {
+      whole.step(x, y);
+      if (whole.run.step < 3) continue;
+      if (over) whole.loader.set_state({.epoch = whole.loader.state().epoch + 1});
+      break;
+    }
+    TempFolder folder;
+    save(folder / "run.h5", whole.run);
+    whole.train();
+    BOOST_TEST(whole.run.step == 3 + 2 * kBatches);
+    const std::string wanted = bits(whole);
+    Training<Net> after({}, 9);
+    load(folder / "run.h5", after.run);
+    after.train();
+    // After a break alone, the file is in the middle of the epoch, which a load goes on with.
+    BOOST_TEST(after.run.step == (over ? whole.run.step : kSteps));
+    BOOST_TEST((bits(after) == wanted) == over);
   }
 }
 
