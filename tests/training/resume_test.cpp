@@ -200,6 +200,22 @@ BOOST_AUTO_TEST_CASE(an_epoch_that_a_program_ends_early_is_over_after_a_load) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(the_average_of_a_run_is_taken_out_as_a_plain_model) {
+  Training<Net> training({});
+  training.train(3);
+  TempFolder folder;
+  save(folder / "run.h5", training.run);
+  Net plain;
+  const RandomState random = random_state();
+  load(folder / "run.h5", Checkpoint{.average = plain, .random = false}, {.strict = false});
+  const auto taken = plain.state_dict(), wanted = training.ema.module.state_dict();
+  BOOST_TEST_REQUIRE(taken.size() == wanted.size());
+  for (size_t i = 0; i < taken.size(); ++i)
+    BOOST_TEST(equal(taken[i].second, wanted[i].second), taken[i].first);
+  BOOST_TEST(!equal(plain.first.weight, training.net.first.weight));
+  BOOST_TEST(random_state().offset == random.offset);
+}
+
 BOOST_AUTO_TEST_CASE(other_seeds_and_parts_left_out_change_the_result) {
   // The comparison above sees each of them.
   const std::string whole = uninterrupted<Net>({});
