@@ -41,13 +41,9 @@ json described(const std::vector<NamedShape>& tensors) {
   return list;
 }
 
-// Numbers that JSON does not have, such as NaN, become texts.
 json described(const CheckpointValues& values) {
   json object = json::object();
-  for (const auto& [name, value] : values) {
-    json number = value.is_text() ? json(value.text()) : json::parse(value.str(), nullptr, false);
-    object[name] = number.is_discarded() ? json(value.str()) : std::move(number);
-  }
+  for (const auto& [name, value] : values) object[name] = json_value(value);
   return object;
 }
 

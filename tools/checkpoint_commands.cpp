@@ -11,6 +11,7 @@
 #include <tenon/core/base/printable.h>
 
 #include "commands.h"
+#include "help.h"
 
 namespace tenon::tools {
 namespace {
@@ -36,9 +37,9 @@ void add_diff(CLI::App* checkpoint, int& status) {
   diff->add_option("A", options->a.path, "A file of any format that is loaded")->required();
   diff->add_option("B", options->b.path, "The other file")->required();
   diff->add_option("--atol", options->atol, "Values that differ by up to this are equal")
-      ->check(CLI::NonNegativeNumber);
+      ->check(check_tolerance);
   diff->add_option("--rtol", options->rtol, "… and by up to this many times the second one")
-      ->check(CLI::NonNegativeNumber);
+      ->check(check_tolerance);
   diff->add_option("--section-a", options->a.section, "The part of a PyTorch file that is read");
   diff->add_option("--section-b", options->b.section, "The same for the other file");
   diff->add_flag("!--no-verify", options->a.verify,
@@ -133,6 +134,11 @@ std::string number_of(double value) {
 }
 json json_number(double value) {
   return std::isfinite(value) ? json(value) : json(number_of(value));
+}
+json json_value(const CheckpointValue& value) {
+  if (value.is_text()) return value.text();
+  json number = json::parse(value.str(), nullptr, false);
+  return number.is_discarded() ? json(value.str()) : std::move(number);
 }
 
 void print_json(const json& value) {

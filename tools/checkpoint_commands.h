@@ -9,6 +9,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <tenon/serialization/checkpoint_value.h>
 #include <tenon/serialization/tensor_copy.h>
 
 namespace tenon::tools {
@@ -26,6 +27,8 @@ TensorFile open_all(const FileChoice& file);
 // for.
 std::string number_of(double value);
 nlohmann::json json_number(double value);
+// The same of a number or a text of a training run; numbers are exact.
+nlohmann::json json_value(const CheckpointValue& value);
 
 // Prints a JSON value; names are escaped to ASCII.
 void print_json(const nlohmann::json& value);

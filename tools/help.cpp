@@ -1,6 +1,7 @@
 #include "help.h"
 
 #include <charconv>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <vector>
@@ -60,6 +61,15 @@ std::string check_seed(const std::string& text) {
   if (read.ec == std::errc() && read.ptr == end) return "";
   return fmt::format("\"{}\" is not a whole number from 0 to {}", excerpt(text),
                      std::numeric_limits<uint64_t>::max());
+}
+
+std::string check_tolerance(const std::string& text) {
+  double number = 0;
+  const char* const end = text.data() + text.size();
+  const auto read = std::from_chars(text.data(), end, number);
+  // What is too large or too small for a double is refused, too.
+  if (read.ec == std::errc() && read.ptr == end && std::isfinite(number) && number >= 0) return "";
+  return fmt::format("\"{}\" is not a finite number of at least 0, such as 1e-5", excerpt(text));
 }
 
 }  // namespace tenon::tools

@@ -20,4 +20,8 @@ std::string unknown_command(const CLI::App& app);
 // `text`, or nothing.
 std::string check_seed(const std::string& text);
 
+// The same for how far two values may be apart. With "nan" no two values would differ, as no
+// comparison with it is true.
+std::string check_tolerance(const std::string& text);
+
 }  // namespace tenon::tools

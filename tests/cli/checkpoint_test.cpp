@@ -221,7 +221,74 @@ BOOST_AUTO_TEST_CASE(training_runs_are_converted_as_a_whole_or_as_a_model) {
   save(b, whole);
   const auto differ = command({"diff", a, b});
   BOOST_TEST(differ.status == 1);
-  REQUIRE_HAS(differ.out, "@progress/@values");
+  REQUIRE_HAS(differ.out, "@progress step  7 and 8\n");
+}
+
+BOOST_AUTO_TEST_CASE(values_of_training_runs_are_compared_by_name) {
+  using namespace tenon;
+  Folder folder;
+  const std::string a = folder / "a.h5", b = folder / "b.h5";
+  nn::Linear net(3, 2);
+  auto write = [&](const std::string& path, double lr, CheckpointValues user) {
+    optim::SGD sgd(net.parameters(), {.lr = lr, .momentum = 0.5});
+    Checkpoint run{.model = net, .optimizer = sgd};
+    run.user = std::move(user);
+    save(path, run);
+  };
+  auto diff = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), {"diff", a, b});
+    return run(folder, checkpoint_command(words));
+  };
+  const uint64_t seed = UINT64_MAX;
+  write(a, 0.1, {{"note", "x"}, {"seed", seed}, {"old", 3}, {"whole", 7}});
+  write(b, 0.2, {{"note", "y"}, {"seed", seed - 1}, {"new\x1b", 0.5}, {"whole", 7.0}});
+  const auto differ = diff({});
+  BOOST_TEST(differ.status == 1);
+  BOOST_TEST(differ.out ==
+             "@optimizer param_groups.0.lr  0.1 and 0.2\n"
+             "@user note                    \"x\" and \"y\"\n"
+             "@user old                     3, only in the first file\n"
+             "@user seed                    18446744073709551615 and 18446744073709551614\n"
+             "@user new\\x1b                 0.5, only in the second file\n"
+             "different: 0 of 2 and 2 tensors, and 5 values of the other parts\n");
+  // Numbers alone have tolerances.
+  const auto near = diff({"--atol", "4", "--json"});
+  BOOST_TEST(near.status == 1);
+  const auto list = nlohmann::json::parse(near.out)["differences"];
+  BOOST_REQUIRE(list.size() == 3u);
+  BOOST_TEST(list[0]["part"] == "user");
+  BOOST_TEST(list[0]["name"] == "note");
+  BOOST_TEST(list[0]["a"] == "x");
+  BOOST_TEST(list[1]["a"] == 3);
+  BOOST_TEST(list[1]["b"] == nullptr);
+  BOOST_TEST(list[2]["name"] == "new\x1b");
+  write(a, 0.1, {});
+  write(b, 0.2, {});
+  REQUIRE_HAS(diff({"--atol", "0.05"}).out, "param_groups.0.lr  0.1 and 0.2\n");
+  const auto equal = diff({"--rtol", "0.6"});
+  BOOST_TEST(equal.status == 0);
+  BOOST_TEST(equal.out == "equal: 2 tensors and the values of 3 parts\n");
+  write(b, 0.1, {{"x", std::nan("")}});
+  REQUIRE_HAS(diff({}).out, "@user x  NaN, only in the second file\n");
+  save(b, net);
+  REQUIRE_HAS(diff({"--atol", "1"}).out,
+              "@optimizer type                         \"SGD\", only in the first file\n");
+}
+
+BOOST_AUTO_TEST_CASE(tolerances_are_finite_numbers) {
+  Folder folder;
+  const std::string a = folder / "a.h5", b = folder / "b.h5";
+  tenon::save(a, tenon::nn::StateDict{{"w", tenon::ones({2})}});
+  tenon::save(b, tenon::nn::StateDict{{"w", tenon::zeros({2})}});
+  for (const char* option : {"--atol", "--rtol"})
+    for (const char* value : {"nan", "-nan", "inf", "1e999", "-0.5", "", "1x"}) {
+      const auto refused =
+          run(folder, checkpoint_command({"diff", a, b, std::string(option) + "=" + value}));
+      BOOST_TEST(refused.status == 2, option << " " << value);
+      REQUIRE_HAS(refused.err, option);
+      if (*value) REQUIRE_HAS(refused.err, "is not a finite number of at least 0, such as 1e-5");
+    }
+  BOOST_TEST(run(folder, checkpoint_command({"diff", a, b, "--atol", "1"})).status == 0);
 }
 
 BOOST_AUTO_TEST_CASE(checkpoints_in_several_files_are_shown_and_verified) {
