@@ -8,6 +8,7 @@
 
 #include "checkpoint_commands.h"
 #include "commands.h"
+#include "errors.h"
 
 namespace tenon::tools {
 namespace {
@@ -110,7 +111,7 @@ void verify_checkpoint(const FileChoice& file, bool as_json) {
   try {
     info = inspect(file.path, file.section);
   } catch (const Error& error) {
-    if (as_json) print_json({{"right", false}, {"error", error.what()}});
+    if (as_json) print_json({{"right", false}, {"error", text_of(error)}});
     throw;
   }
   if (as_json) {

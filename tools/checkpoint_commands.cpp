@@ -9,8 +9,11 @@
 #include <fmt/core.h>
 
 #include <tenon/core/base/printable.h>
+#include <tenon/core/error.h>
 
 #include "commands.h"
+#include "confined_command.h"
+#include "errors.h"
 #include "help.h"
 
 namespace tenon::tools {
@@ -50,8 +53,7 @@ void add_diff(CLI::App* checkpoint, int& status) {
     try {
       status = diff_checkpoints(*options) ? 0 : 1;
     } catch (const std::exception& error) {
-      std::cout.flush();
-      std::cerr << "tenon: " << printable_lines(error.what()) << "\n";
+      print_error(error);
       status = 2;
     }
   });
@@ -91,12 +93,21 @@ void add_checkpoint(CLI::App& app, int& status) {
   add_file(show, *file);
   add_reading(show, *file);
   show->add_flag("--json", *as_json, "Print one JSON object");
-  show->callback([file, as_json] { show_checkpoint(*file, *as_json); });
+  show->callback([file, as_json, &status] {
+    status = run_confined(file->path, [&] { show_checkpoint(*file, *as_json); });
+  });
   auto* verify = checkpoint->add_subcommand("verify", "Check every byte against the checksums");
   add_file(verify, *file);
   verify->add_option("--section", file->section, "The part of a PyTorch file that is read");
   verify->add_flag("--json", *as_json, "Print one JSON object");
-  verify->callback([file, as_json] { verify_checkpoint(*file, *as_json); });
+  verify->callback([file, as_json, &status] {
+    try {
+      status = run_confined(file->path, [&] { verify_checkpoint(*file, *as_json); });
+    } catch (const Error& error) {
+      if (*as_json) print_json({{"right", false}, {"error", text_of(error)}});
+      throw;
+    }
+  });
 
   auto* stats = checkpoint->add_subcommand(
       "stats", "List the range, mean, standard deviation, NaNs and infinities of each tensor");
@@ -105,7 +116,9 @@ void add_checkpoint(CLI::App& app, int& status) {
   stats->add_option("--only", *only, "A regular expression: only tensors whose names match");
   stats->add_flag("--json", *as_json, "Print one JSON object");
   add_reading(stats, *file);
-  stats->callback([file, only, as_json] { print_stats(*file, *only, *as_json); });
+  stats->callback([file, only, as_json, &status] {
+    status = run_confined(file->path, [&] { print_stats(*file, *only, *as_json); });
+  });
 
   add_diff(checkpoint, status);
   add_rewriting(checkpoint->add_subcommand(

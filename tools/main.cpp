@@ -13,6 +13,7 @@
 #include <tenon/plugins/abi/abi.h>
 
 #include "commands.h"
+#include "errors.h"
 #include "help.h"
 
 namespace {
@@ -95,8 +96,7 @@ int main(int argc, char** argv) {
   try {
     return run(argc, argv);
   } catch (const std::exception& e) {
-    std::cout.flush();
-    std::cerr << "tenon: " << tenon::printable_lines(e.what()) << "\n";
+    tenon::tools::print_error(e);
     return 1;
   }
 }
