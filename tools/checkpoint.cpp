@@ -70,6 +70,7 @@ json described(const CheckpointInfo& info) {
 }  // namespace
 
 void show_checkpoint(const FileChoice& file, bool as_json) {
+  require_no_run(file.path);
   CheckpointInfo info = inspect(file.path, file.section, file.verify);
   if (as_json) return print_json(described(info));
   size_t width = 0;
@@ -109,6 +110,7 @@ void show_checkpoint(const FileChoice& file, bool as_json) {
 void verify_checkpoint(const FileChoice& file, bool as_json) {
   CheckpointInfo info;
   try {
+    require_no_run(file.path);
     info = inspect(file.path, file.section);
   } catch (const Error& error) {
     if (as_json) print_json({{"right", false}, {"error", text_of(error)}});

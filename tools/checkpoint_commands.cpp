@@ -1,7 +1,9 @@
 #include "checkpoint_commands.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 
@@ -136,8 +138,43 @@ void add_checkpoint(CLI::App& app, int& status) {
   add_rewriting(rename, renaming);
 }
 
+void require_no_run(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  if (!fs::is_directory(path, error)) return;
+  const fs::path latest = fs::path(path) / "latest.h5";
+  fs::path newest = fs::exists(latest, error) ? latest : fs::path();
+  uint64_t most = 0;
+  for (fs::directory_iterator entry(path, error), end; newest != latest && !error && entry != end;
+       entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    constexpr std::string_view kBegin = "step-", kEnd = ".h5";
+    if (!name.starts_with(kBegin) || !name.ends_with(kEnd)) continue;
+    const char *from = name.data() + kBegin.size(), *to = name.data() + name.size() - kEnd.size();
+    uint64_t step = 0;
+    const auto read = std::from_chars(from, to, step);
+    if (read.ec != std::errc() || read.ptr != to || (!newest.empty() && step < most)) continue;
+    most = step, newest = entry->path();
+  }
+  if (!newest.empty())
+    throw CheckpointError(
+        fmt::format("cannot load checkpoint '{}': it is a folder with checkpoints of a run: give "
+                    "one of them, '{}'",
+                    printable(path), printable(newest.native())));
+}
+
 TensorFile open_all(const FileChoice& file) {
+  require_no_run(file.path);
   return open_all_tensors(file.path, file.section, file.verify);
+}
+
+void require_some(const Conversion& taken, const std::string& only, const TensorFile& file,
+                  const std::string& path) {
+  if (only.empty() || file.tensors.empty() || !taken.side().tensors.empty()) return;
+  throw StateDictError(fmt::format(
+      "--only '{}' matches no name of the {} tensors of '{}', which are named like \"{}\", without "
+      "the segments of wrappers such as \"module.\"",
+      printable(only), file.tensors.size(), printable(path), excerpt(file.tensors.front().key)));
 }
 
 std::string number_of(double value) {

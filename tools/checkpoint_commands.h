@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include <tenon/serialization/checkpoint_value.h>
+#include <tenon/serialization/conversion.h>
 #include <tenon/serialization/tensor_copy.h>
 
 namespace tenon::tools {
@@ -20,8 +21,15 @@ struct FileChoice {
   bool verify = true;
 };
 
+// Throws a CheckpointError that names a file, if it is the folder of a CheckpointManager.
+void require_no_run(const std::string& path);
+
 // Opens it with all that it holds.
 TensorFile open_all(const FileChoice& file);
+
+// Throws a StateDictError if --only was given and has left nothing of a file that has tensors.
+void require_some(const Conversion& taken, const std::string& only, const TensorFile& file,
+                  const std::string& path);
 
 // Returns "1.5", or for JSON 1.5, and "NaN", "Infinity" and "-Infinity", which JSON has no numbers
 // for.

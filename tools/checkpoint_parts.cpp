@@ -1,8 +1,11 @@
 // The parts of a training run in a checkpoint, readably.
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <iostream>
-#include <set>
+#include <map>
+#include <string>
+#include <string_view>
 
 #include <fmt/core.h>
 
@@ -14,21 +17,24 @@
 namespace tenon::tools {
 namespace {
 
-// "0.9" for 0.9, "note" in quotes; never a byte that the terminal would take for a command.
-std::string shown(const CheckpointValue& value) { return printable(value.str()); }
+// "0.9" for 0.9, "96" for 96.0, "note" in quotes; never a byte that the terminal would take for a
+// command.
+std::string shown(const CheckpointValue& value) {
+  std::string text = value.str();
+  if (value.is_number() && text.ends_with(".0")) text.resize(text.size() - 2);
+  return printable(text);
+}
 
-// Lists values whose names begin with `prefix`, without it, unless `leave_out` says so.
-template <class F>
-std::string listed(const CheckpointValues& values, const std::string& prefix, F&& leave_out) {
+// Adds "name value" to a list.
+void add_to(std::string& list, std::string_view name, const CheckpointValue& value) {
+  list += fmt::format("{}{} {}", list.empty() ? "" : ", ", printable(name), shown(value));
+}
+
+std::string listed(const CheckpointValues& values) {
   std::string text;
   for (const auto& [name, value] : values)
-    if (name.starts_with(prefix) && !leave_out(name.substr(prefix.size())))
-      text += fmt::format("{}{} {}", text.empty() ? "" : ", ",
-                          printable(name.substr(prefix.size())), shown(value));
+    if (name != "type") add_to(text, name, value);
   return text;
-}
-std::string listed(const CheckpointValues& values) {
-  return listed(values, "", [](const std::string& name) { return name == "type"; });
 }
 
 std::string type_of(const CheckpointPartInfo& part) {
@@ -43,6 +49,32 @@ std::string size_of_tensors(const CheckpointPartInfo& part) {
   return fmt::format("{} tensors, {}", part.tensors.size(), human_bytes(bytes));
 }
 
+// A group of parameters of an optimizer.
+struct Group {
+  size_t parameters = 0;
+  std::string options;
+};
+
+// The groups by number, from "param_groups.0.lr" and "param_groups.0.params.0".
+std::map<uint64_t, Group> groups_of(const CheckpointValues& values) {
+  constexpr std::string_view kGroups = "param_groups.";
+  std::map<uint64_t, Group> groups;
+  for (const auto& [name, value] : values) {
+    if (!name.starts_with(kGroups)) continue;
+    const std::string_view rest = std::string_view(name).substr(kGroups.size());
+    uint64_t number = 0;
+    const auto read = std::from_chars(rest.data(), rest.data() + rest.size(), number);
+    const auto digits = static_cast<size_t>(read.ptr - rest.data());
+    if (read.ec != std::errc() || !rest.substr(digits).starts_with('.')) continue;
+    const std::string_view option = rest.substr(digits + 1);
+    if (option.starts_with("params."))
+      ++groups[number].parameters;
+    else
+      add_to(groups[number].options, option, value);
+  }
+  return groups;
+}
+
 void show_optimizer(const CheckpointPartInfo& part) {
   int64_t least = 0, most = 0, stepped = 0;
   for (const auto& [name, value] : part.values)
@@ -55,16 +87,10 @@ void show_optimizer(const CheckpointPartInfo& part) {
   if (stepped)
     std::cout << ", " << (least == most ? "" : fmt::format("{} to ", least)) << most << " steps";
   std::cout << "\n";
-  for (int group = 0;; ++group) {
-    const std::string prefix = fmt::format("param_groups.{}.", group);
-    const auto is_parameter = [](const std::string& name) { return name.starts_with("params."); };
-    const std::string options = listed(part.values, prefix, is_parameter);
-    if (options.empty()) break;
-    size_t parameters = 0;
-    for (const auto& [name, value] : part.values)
-      parameters += name.starts_with(prefix + "params.");
-    std::cout << "  group " << group << ": " << parameters << " parameters, " << options << "\n";
-  }
+  for (const auto& [number, group] : groups_of(part.values))
+    if (!group.options.empty())
+      std::cout << "  group " << number << ": " << group.parameters << " parameters, "
+                << group.options << "\n";
 }
 
 void show_part(const CheckpointPartInfo& part) {

@@ -88,6 +88,17 @@ Taken take(const TensorFile& file, const RewriteOptions& options, FileFormat for
   return taken;
 }
 
+// A pattern that is spelled wrong would leave all names as they were.
+void warn_of_unused(const Conversion& conversion, const RewriteOptions& options) {
+  for (const std::string& pattern : conversion.unused_rules()) {
+    const bool permutes = std::any_of(options.permutations.begin(), options.permutations.end(),
+                                      [&](const auto& rule) { return rule.first == pattern; });
+    std::cerr << "tenon: warning: " << (permutes ? "--permute" : "--rule") << " '"
+              << printable(pattern) << "' matches no name of '" << printable(options.from.path)
+              << "'\n";
+  }
+}
+
 }  // namespace
 
 void rewrite_checkpoint(const RewriteOptions& options) {
@@ -96,6 +107,7 @@ void rewrite_checkpoint(const RewriteOptions& options) {
   const TensorFile file = open_all(options.from);
   Taken taken = take(file, options, format);
   const Conversion conversion(taken.side, conversion_options(options));
+  require_some(conversion, options.only, file, options.from.path);
   TensorSource source{conversion.side().tensors, file.wrappers, [&](size_t i) {
                         const size_t at = taken.positions[conversion.position(i)];
                         return conversion.apply(i, file.read(at));
@@ -119,6 +131,7 @@ void rewrite_checkpoint(const RewriteOptions& options) {
   file.verify_rest();                    // before anything is written
   if (renamed) source.wrappers.reset();  // they are those of the old names
   write_tensors(options.to, format, source, {options.max_shard_size});
+  warn_of_unused(conversion, options);
   if (options.as_json) {
     nlohmann::json names = nlohmann::json::array(), left_out = nlohmann::json::array();
     for (size_t i = 0; i < source.tensors.size(); ++i)

@@ -51,6 +51,7 @@ void print_stats(const FileChoice& choice, const std::string& only, bool as_json
   for (const FileTensor& tensor : file.tensors)
     side.tensors.push_back({tensor.key, tensor.shape, tensor.dtype});
   const Conversion taken(side, {.only = only});
+  require_some(taken, only, file, choice.path);
   json list = json::array();
   std::vector<std::vector<std::string>> rows = {
       {"tensor", "dtype", "shape", "min", "max", "mean", "std", "NaN", "inf"}};

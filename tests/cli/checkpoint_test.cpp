@@ -27,13 +27,6 @@ using tenon::test::has;
   BOOST_REQUIRE_MESSAGE(has(text, part), "\"" << (part) << "\" expected in:\n" << (text))
 #endif
 
-// A command of `tenon checkpoint`, whose words are quoted for the shell.
-std::string checkpoint_command(const std::vector<std::string>& words) {
-  std::string text = "tenon checkpoint";
-  for (const std::string& word : words) text += " '" + word + "'";
-  return text;
-}
-
 tenon::Tensor large(const std::vector<int64_t>& values) {
   return tenon::from_host(values.data(), tenon::i64, {static_cast<int64_t>(values.size())},
                           {.dtype = tenon::i64});

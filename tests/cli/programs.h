@@ -6,6 +6,7 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <vector>
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -46,6 +47,13 @@ inline Outcome run(const Folder& folder, const std::string& command, const std::
                                .c_str());
   return {WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status),
           fs::is_regular_file(out) ? slurp(out) : "", slurp(err)};
+}
+
+// A command of `tenon checkpoint`, whose words are quoted for the shell.
+inline std::string checkpoint_command(const std::vector<std::string>& words) {
+  std::string text = "tenon checkpoint";
+  for (const std::string& word : words) text += " '" + word + "'";
+  return text;
 }
 
 inline std::string last_line(std::string text) {
