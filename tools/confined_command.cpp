@@ -21,7 +21,7 @@
 #include <fmt/core.h>
 #include <poll.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -70,6 +70,9 @@ void keep_output_alone(const std::filesystem::path& file, int out, int err) {
   if (path.starts_with("/dev/") || path.starts_with("/proc/")) return;
   const int nothing = open("/dev/null", O_RDONLY);
   if (nothing >= 0) dup2(nothing, STDIN_FILENO);
+#ifdef SYS_close_range
+  if (syscall(SYS_close_range, STDERR_FILENO + 1u, ~0u, 0u) == 0) return;
+#endif
   const long end = std::min(sysconf(_SC_OPEN_MAX), 1L << 16);
   for (int number = STDERR_FILENO + 1; number < end; ++number) close(number);
 }
