@@ -55,7 +55,11 @@ void add_diff(CLI::App* checkpoint, int& status) {
     try {
       status = diff_checkpoints(*options) ? 0 : 1;
     } catch (const std::exception& error) {
-      print_error(error);
+      std::string text = text_of(error);
+      constexpr std::string_view kSection = " with --section ";
+      if (const size_t at = text.rfind(kSection); at != text.npos)
+        text.replace(at, kSection.size(), " with --section-a or --section-b ");
+      print_error(Error(text));
       status = 2;
     }
   });

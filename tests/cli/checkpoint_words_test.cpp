@@ -63,6 +63,9 @@ BOOST_AUTO_TEST_CASE(errors_name_the_options_of_the_command) {
   const auto section = command({"show", tenon::test::reference_dir() + "/weights/nested.pt"});
   BOOST_TEST(section.status == 1);
   REQUIRE_HAS(section.err, ". Read one of its parts with --section \"");
+  const auto sections = command({"diff", a, tenon::test::reference_dir() + "/weights/nested.pt"});
+  BOOST_TEST(sections.status == 2);
+  REQUIRE_HAS(sections.err, "parts with --section-a or --section-b \"model\"");
   {
     std::fstream file(a, std::ios::in | std::ios::out | std::ios::binary);
     file.seekp(2000);
