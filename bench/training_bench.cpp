@@ -85,26 +85,47 @@ void steps() {
   });
 }
 
-// What DataParallel costs on one device, as a ratio of medians. Plain and wrapped steps take turns,
-// so that both see the same machine.
-void wrapper_overhead(benchmark::State& state) {
-  const optim::SGDOptions sgd{.lr = 0.1};
-  auto plain = step<optim::SGD>(lenet(), sgd);
-  auto wrapped = step<optim::SGD>(nn::DataParallel(lenet(), parse_devices("cpu:0")), sgd);
-  auto timed = [](auto& body) {
-    auto start = std::chrono::steady_clock::now();
-    body();
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  };
+double seconds_of(auto&& body) {
+  const auto start = std::chrono::steady_clock::now();
+  body();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+// What one thing takes of the time of another, as a ratio of medians. They take turns, so that both
+// see the same machine.
+void compare(benchmark::State& state, auto&& seconds, auto&& seconds_of_other) {
   std::vector<double> times[2];
   for (auto _ : state) {
-    times[0].push_back(timed(plain));
-    times[1].push_back(timed(wrapped));
+    times[0].push_back(seconds_of_other());
+    times[1].push_back(seconds());
   }
   for (auto& t : times)
     std::nth_element(t.begin(), t.begin() + static_cast<std::ptrdiff_t>(t.size() / 2), t.end());
   state.counters["ratio"] = times[1][times[1].size() / 2] / times[0][times[0].size() / 2];
   state.SetItemsProcessed(state.iterations());
+}
+
+// What DataParallel costs on one device.
+void wrapper_overhead(benchmark::State& state) {
+  const optim::SGDOptions sgd{.lr = 0.1};
+  auto plain = step<optim::SGD>(lenet(), sgd);
+  auto wrapped = step<optim::SGD>(nn::DataParallel(lenet(), parse_devices("cpu:0")), sgd);
+  compare(
+      state, [&] { return seconds_of(wrapped); }, [&] { return seconds_of(plain); });
+}
+
+// What steps take while a profiler records them.
+void profiler_overhead(benchmark::State& state, auto net, int64_t batch, int steps) {
+  auto body = step<optim::SGD>(net, optim::SGDOptions{.lr = 0.1}, batch);
+  const auto some = [&] {
+    for (int i = 0; i < steps; ++i) body();
+  };
+  some();
+  const auto recorded = [&] {
+    profiler::Profiler profiler;
+    return seconds_of(some);
+  };
+  compare(state, recorded, [&] { return seconds_of(some); });
 }
 
 // How much of the time of sums of gradients lies in the time in which a device does something else,
@@ -208,6 +229,16 @@ int main(int argc, char** argv) {
   benchmark::RegisterBenchmark("training/wrapper_overhead", wrapper_overhead)
       ->UseRealTime()
       ->Iterations(200);
+  const auto recorded = [](const char* name, auto net, int64_t batch, int steps) {
+    benchmark::RegisterBenchmark(
+        (std::string("training/profiler_overhead/") + name).c_str(),
+        [=](benchmark::State& state) { profiler_overhead(state, net, batch, steps); })
+        ->UseRealTime()
+        ->Iterations(200);
+  };
+  recorded("lenet_64", lenet(), 64, 5);
+  recorded("mlp_64", mlp(), 64, 10);
+  recorded("mlp_1", mlp(), 1, 50);
   benchmark::RegisterBenchmark("parallel/reduction", reduction)
       ->UseRealTime()
       ->Iterations(40)

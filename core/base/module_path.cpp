@@ -83,6 +83,8 @@ std::string part_string(const PathNode* node) {
   return text;
 }
 
+const char* last_name(const PathNode* node) { return node ? node->name.c_str() : ""; }
+
 const PathNode* current_path() { return current; }
 
 std::string path_suffix() {

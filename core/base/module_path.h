@@ -15,6 +15,9 @@ TENON_API std::string path_string(const PathNode* node);
 // Returns the operators of which this is a part, the innermost first, such as "softmax_backward of
 // softmax (gradient)"; empty if there are none. See PartPath.
 TENON_API std::string part_string(const PathNode* node);
+// Returns the last name of a path, "softmax (gradient)", which lives as long as the process; "" for
+// null.
+TENON_API const char* last_name(const PathNode* node);
 // Returns the path of this thread; null outside modules.
 TENON_API const PathNode* current_path();
 // Returns a text such as " (in module LeNet.fc1)", or an empty one outside modules.

@@ -110,6 +110,7 @@ void Detour::announce() {
 
 void Detour::add() {
   part_.reset();
+  if (!observe::watched_by(observe::kCount) && !observe::watched_by(observe::kTrace)) return;
   try {
     const tracing::Detour all = seen();
     if (observe::watched_by(observe::kCount)) observe::count_detour(kind_, all);

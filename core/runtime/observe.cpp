@@ -132,15 +132,18 @@ tn_error* run_watched(const Launch& launch, tn_run& args, const PathNode* path) 
 }
 
 void Gradient::begin(const char* op) {
-  name_ = fmt::format("{} (gradient)", op);
+  fmt::memory_buffer name;  // names of usual lengths need no allocation
+  fmt::format_to(fmt::appender(name), "{} (gradient)", op);
+  name.push_back('\0');
   began_ = Clock::now();
-  part_.emplace(name_.c_str());
+  part_.emplace(name.data());
 }
 
 void Gradient::end() noexcept {
+  const char* name = last_name(current_path());
   part_.reset();
-  if (watched_by(kTrace)) tracing::add_gradient(name_, began_);
-  if (watched_by(kProfile)) profiling::add_gradient(name_, began_);
+  if (watched_by(kTrace)) tracing::add_gradient(name, began_);
+  if (watched_by(kProfile)) profiling::add_gradient(name, began_);
 }
 
 void add_collective(const Collective& part, Clock::time_point began, bool failed) noexcept {

@@ -85,7 +85,6 @@ class Gradient {
   void begin(const char* op);
   void end() noexcept;
   std::optional<PartPath> part_;
-  std::string name_;
   std::chrono::steady_clock::time_point began_{};
 };
 

@@ -2,12 +2,10 @@
 #include <atomic>
 #include <mutex>
 #include <new>
-#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
 #include <fmt/core.h>
-#include <pthread.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -32,7 +30,7 @@ struct Record {
   Kind kind = Kind::op;
   bool on_device = true, failed = false;   // as in Event
   const DeviceContext* context = nullptr;  // of the stream that did it
-  pthread_t thread{};
+  pid_t thread = 0;                        // what the system calls the thread
   const char *name = "", *by = "", *tensors = "";
   const PathNode* path = nullptr;
   int64_t queued = 0, began = 0, ended = 0;
@@ -44,17 +42,46 @@ struct Record {
   bool of_thread() const { return !has_device() || !on_device; }
 };
 
+// Records in blocks, because a vector that grows would copy all of them while programs wait.
+class Records {
+ public:
+  size_t size() const {
+    return blocks_.empty() ? 0 : (blocks_.size() - 1) * kBlock + blocks_.back().size();
+  }
+  Record& operator[](size_t i) { return blocks_[i / kBlock][i % kBlock]; }
+  void push_back(const Record& record) {
+    if (blocks_.empty() || blocks_.back().size() == kBlock) {
+      std::vector<Record> block;
+      block.reserve(kBlock);
+      blocks_.push_back(std::move(block));
+    }
+    blocks_.back().push_back(record);
+  }
+  std::vector<const Record*> by_time() const {
+    std::vector<const Record*> sorted;
+    sorted.reserve(size());
+    for (auto& block : blocks_)
+      for (auto& record : block) sorted.push_back(&record);
+    std::stable_sort(sorted.begin(), sorted.end(),
+                     [](auto* a, auto* b) { return a->began < b->began; });
+    return sorted;
+  }
+
+ private:
+  static constexpr size_t kBlock = 4096;
+  std::vector<std::vector<Record>> blocks_;
+};
+
 struct Log {
-  ForkSpinLock lock{ForkOrder::tables};  // held for the time in which a record is copied
+  ForkSpinLock lock{ForkOrder::tables};  // held while a record and its texts are copied
   bool recording = false;
   uint64_t number = 0;      // of the recording; the first is 1
   uint32_t generation = 0;  // of the process that records
   uint64_t max_events = 0;
   std::atomic<bool> shapes{false}, memory{false};  // are wanted; read without the lock
   int64_t origin = 0;
-  std::vector<Record> records;
+  Records records;
   std::unordered_set<std::string> texts;
-  std::unordered_map<pthread_t, int> threads;  // to what the system calls them
   uint64_t lost = 0;
 
   bool records_here() const { return recording && generation == fork_generation(); }
@@ -76,11 +103,7 @@ void add(F&& make, observe::DeviceWork* work = nullptr) noexcept {
     Record record;
     make(log, record);
     if (!record.ended) record.ended = ns_of(Clock::now());
-    if (record.of_thread()) {
-      record.thread = pthread_self();
-      auto [it, fresh] = log.threads.try_emplace(record.thread);
-      if (fresh) it->second = static_cast<int>(syscall(SYS_gettid));
-    }
+    if (record.of_thread()) record.thread = static_cast<pid_t>(syscall(SYS_gettid));
     if (!record.queued) record.queued = record.began;
     log.records.push_back(record);
     if (work) work->recording = log.number, work->record = log.records.size() - 1;
@@ -89,14 +112,14 @@ void add(F&& make, observe::DeviceWork* work = nullptr) noexcept {
   }
 }
 
-Event event_of(const Record& r, int64_t origin, int thread) {
+Event event_of(const Record& r, int64_t origin) {
   auto seconds = [&](int64_t at) { return static_cast<double>(at - origin) * 1e-9; };
   Event e;
   e.kind = r.kind;
   e.name = r.name;
-  e.lane = !r.of_thread()       ? r.context->name
-           : thread == getpid() ? "main"
-                                : fmt::format("thread {}", thread);
+  e.lane = !r.of_thread()         ? r.context->name
+           : r.thread == getpid() ? "main"
+                                  : fmt::format("thread {}", r.thread);
   if (r.has_device()) e.device = r.context->device.str();
   e.by = r.by;
   e.module = path_string(r.path);
@@ -197,10 +220,10 @@ void add_wait(const std::string& device, Clock::time_point began) noexcept {
   });
 }
 
-void add_gradient(const std::string& name, Clock::time_point began) noexcept {
-  add([&](Log& log, Record& r) {
+void add_gradient(const char* name, Clock::time_point began) noexcept {
+  add([&](Log&, Record& r) {
     r.kind = Kind::gradient;
-    r.name = log.keep(std::string(name));
+    r.name = name;
     r.path = current_path();
     r.began = ns_of(began);
   });
@@ -220,14 +243,12 @@ void begin(const profiler::Options& options) {
   std::lock_guard lock(log.lock);
   if (log.records_here())
     throw ValueError("Profiler: another profiler records, and one can at a time; stop() it first");
-  log.records.clear();
+  log.records = {};
   log.texts.clear();
-  log.threads.clear();
   log.lost = 0;
   log.max_events = options.max_events;
   log.shapes = options.record_shapes;
   log.memory = options.profile_memory;
-  log.records.reserve(std::min<uint64_t>(options.max_events, 1 << 14));
   log.generation = fork_generation();
   ++log.number;
   log.recording = true;
@@ -237,9 +258,8 @@ void begin(const profiler::Options& options) {
 
 Recorded end() {
   Log& log = the_log();
-  std::vector<Record> records;
+  Records records;
   std::unordered_set<std::string> texts;
-  std::unordered_map<pthread_t, int> threads;
   Recorded recorded;
   int64_t origin = 0;
   {
@@ -247,18 +267,18 @@ Recorded end() {
     if (!log.records_here()) return recorded;
     observe::watchers &= ~uint32_t{observe::kProfile};
     log.recording = false;
-    records.swap(log.records);
+    std::swap(records, log.records);
     texts.swap(log.texts);
-    threads.swap(log.threads);
     recorded.lost = log.lost;
     origin = log.origin;
     recorded.seconds = static_cast<double>(ns_of(Clock::now()) - origin) * 1e-9;
   }
-  std::stable_sort(records.begin(), records.end(),
-                   [](auto& a, auto& b) { return a.began < b.began; });
-  recorded.events.reserve(records.size());
-  for (auto& r : records)
-    recorded.events.push_back(event_of(r, origin, r.of_thread() ? threads.at(r.thread) : 0));
+  try {
+    recorded.events.reserve(records.size());
+    for (auto* r : records.by_time()) recorded.events.push_back(event_of(*r, origin));
+  } catch (const std::bad_alloc&) {
+    recorded.lost += records.size() - recorded.events.size();
+  }
   return recorded;
 }
 

@@ -30,7 +30,8 @@ void add_collective(const observe::Collective& part, Clock::time_point began, bo
 // The device did the work between these times, instead of those in which it was queued.
 void add_device_work(const observe::DeviceWork& work, int64_t began, int64_t ended) noexcept;
 void add_wait(const std::string& device, Clock::time_point began) noexcept;
-void add_gradient(const std::string& name, Clock::time_point began) noexcept;
+// The name lives as long as the process.
+void add_gradient(const char* name, Clock::time_point began) noexcept;
 void add_range(const std::string& name, int64_t began_ns) noexcept;
 
 // Begins to record. Throws a ValueError if another profiler does.

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <fstream>
 #include <map>
+#include <new>
 #include <ostream>
 #include <string_view>
 #include <utility>
@@ -143,7 +144,10 @@ Profiler::Profiler(const Options& options) {
 }
 
 Profiler::~Profiler() {
-  if (recording_) finish();
+  try {
+    if (recording_) finish();
+  } catch (const std::bad_alloc&) {  // nobody will ask for the events
+  }
 }
 
 void Profiler::finish() {
@@ -219,7 +223,9 @@ std::ostream& operator<<(std::ostream& out, const Averages& averages) {
   return out;
 }
 
-Range::Range(std::string name) : name_(std::move(name)), began_(profiling::queued_now()) {}
+Range::Range(std::string_view name) : began_(profiling::queued_now()) {
+  if (began_) name_ = name;
+}
 Range::~Range() {
   if (began_) profiling::add_range(name_, began_);
 }

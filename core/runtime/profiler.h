@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <iosfwd>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <tenon/core/api.h>
@@ -124,7 +125,7 @@ class TENON_API Profiler {
 // torch.profiler.record_function does. Costs nothing while no profiler records.
 class TENON_API Range {
  public:
-  explicit Range(std::string name);
+  explicit Range(std::string_view name);
   ~Range();
   Range(const Range&) = delete;
   Range& operator=(const Range&) = delete;

@@ -281,7 +281,7 @@ void add_plan(const PreparedPlan& plan, std::string_view outcome, std::string_vi
   });
 }
 
-void add_gradient(const std::string& name, Clock::time_point began) noexcept {
+void add_gradient(const char* name, Clock::time_point began) noexcept {
   quietly([&] {
     Members args;
     args.add("part of", part_string(current_path())).add("module", path_string(current_path()));

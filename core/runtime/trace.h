@@ -31,7 +31,7 @@ bool has_file();
 void add_wait(const std::string& device, Clock::time_point began) noexcept;
 
 // The gradient rule of an operator queued its work, in the current module.
-void add_gradient(const std::string& name, Clock::time_point began) noexcept;
+void add_gradient(const char* name, Clock::time_point began) noexcept;
 
 // A plan was made, or there is none. `outcome` is "by cpu" or "decomposed"; `passed_over` has
 // a line "\n  onednn: only f32" for each plugin that refused, or whose plan is dearer.

@@ -308,4 +308,13 @@ BOOST_AUTO_TEST_CASE(the_child_of_a_fork_is_not_recorded) {
   BOOST_TEST(!profiler.events().empty());
 }
 
+BOOST_AUTO_TEST_CASE(threads_that_follow_each_other_have_rows_of_their_own) {
+  Profiler profiler;
+  for (int i = 0; i < 3; ++i) std::thread([] { profiler::Range range("work"); }).join();
+  profiler.stop();
+  std::set<std::string> lanes;
+  for (auto& e : profiler.events()) lanes.insert(e.lane);
+  BOOST_TEST(lanes.size() == 3u);
+}
+
 BOOST_AUTO_TEST_SUITE_END()
