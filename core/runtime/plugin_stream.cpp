@@ -33,7 +33,7 @@ void PluginStream::close() {
   if (closed()) return;
   wait_until_idle(lock);
   closed_ = "the program is ending";
-  retired_.wait(lock, [&] { return !awaited_; });
+  retired_.wait(lock, [&] { return !awaited_ && !draining_; });
   completed_.store(submitted_);
   if (api_.hangs()) return;  // its work may still use them
   for (auto& m : marks_) {
@@ -245,21 +245,33 @@ void PluginStream::wait_locked(std::unique_lock<std::mutex>& lock, uint64_t tick
   mark_covering(ticket);
   // The oldest mark comes first, and only one thread waits at a time, so that the error of each
   // mark is logged once and with its own work.
-  while (completed_ < ticket && !marks_.empty()) {
-    if (awaited_)
+  while (completed_ < ticket && !closed()) {
+    if (awaited_ || draining_)
       retired_.wait(lock);
-    else
+    else if (!marks_.empty())
       await_front(lock);
+    else if (finish_if_lost(); completed_ < ticket)
+      drain(lock);
   }
   finish_if_lost();
-  if (completed_ < ticket && !closed()) finish_without_mark();
 }
 
 // There is no event behind the last work, and the reason is in the log. Who waits is going to free
-// or read memory that the work uses.
-void PluginStream::finish_without_mark() {
-  api_.drain_quietly();
-  if (marks_.empty()) completed_.store(submitted_);
+// or read memory that the work uses. Other threads can queue work meanwhile.
+void PluginStream::drain(std::unique_lock<std::mutex>& lock) {
+  const uint64_t queued = submitted_;
+  draining_ = true;
+  lock.unlock();
+  const bool rests = api_.rests();
+  lock.lock();
+  draining_ = false;
+  if (rests) {
+    completed_.store(std::max<uint64_t>(completed_, queued));
+  } else {
+    add_late_error(api_.without_end(), submitted_);
+    completed_.store(submitted_);
+  }
+  retired_.notify_all();
 }
 
 tn_error* PluginStream::await(tn_event* event) const {

@@ -132,7 +132,7 @@ class PluginStream final : public DeviceStream, ForkMember {
   FailureLog::Pointer name_late(tn_error* error, uint64_t last) const;
   std::string in_flight(uint64_t last, const std::string& op) const;
   void finish_if_lost();
-  void finish_without_mark();
+  void drain(std::unique_lock<std::mutex>& lock);
   bool queue_wait(PluginStream& peer, uint64_t ticket, bool reads);
   void add_source(PluginStream& stream, uint64_t ticket, uint64_t first);
   void note_first_sourced() {
@@ -150,8 +150,9 @@ class PluginStream final : public DeviceStream, ForkMember {
   mutable std::mutex mutex_;
   std::atomic<uint64_t> submitted_, completed_;  // changed only under the lock
   std::deque<Mark> marks_;                       // ordered by ticket
-  bool awaited_ = false;             // a thread waits for the first mark, without the lock
-  std::condition_variable retired_;  // completed_ changed, or awaited_ became false
+  bool awaited_ = false;             // a thread waits for the first mark, without the lock,
+  bool draining_ = false;            // or for all work
+  std::condition_variable retired_;  // completed_ changed, or one of these became false
   std::vector<tn_event*> spare_;
   const PluginStream* awaited_peer_ = nullptr;  // the last one that it was told to wait for,
   uint64_t awaited_ticket_ = 0;                 // up to this ticket

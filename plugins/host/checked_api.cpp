@@ -1,10 +1,8 @@
 #include <algorithm>
 #include <bit>
-#include <chrono>
 #include <exception>
 #include <new>
 #include <string>
-#include <thread>
 #include <utility>
 
 #include <fmt/core.h>
@@ -253,86 +251,6 @@ tn_error* CheckedApi::memory_alloc(tn_device* device, uint32_t kind, uint64_t by
 void CheckedApi::memory_free(tn_device* device, uint32_t kind, void* memory,
                              uint64_t bytes) const noexcept {
   release("memory_free", [&] { table_.memory_free(device, kind, memory, bytes); });
-}
-
-// ---- streams and events ----
-
-tn_error* CheckedApi::stream_create(tn_device* device, tn_stream** stream) const noexcept {
-  *stream = nullptr;
-  return call(
-      "stream_create", [&] { return table_.stream_create(device, stream); },
-      must_give(stream, "stream"));
-}
-
-void CheckedApi::stream_destroy(tn_stream* stream) const noexcept {
-  release("stream_destroy", [&] { table_.stream_destroy(stream); });
-}
-
-tn_error* CheckedApi::event_create(tn_device* device, tn_event** event) const noexcept {
-  *event = nullptr;
-  return call(
-      "event_create", [&] { return table_.event_create(device, event); },
-      must_give(event, "event"));
-}
-
-void CheckedApi::event_destroy(tn_event* event) const noexcept {
-  release("event_destroy", [&] { table_.event_destroy(event); });
-}
-
-tn_error* CheckedApi::event_record(tn_event* event, tn_stream* stream) const noexcept {
-  return call("event_record", [&] { return table_.event_record(event, stream); });
-}
-
-tn_error* CheckedApi::stream_wait(tn_stream* stream, tn_event* event) const noexcept {
-  return call("stream_wait", [&] { return table_.stream_wait(stream, event); });
-}
-
-template <class F>
-tn_error* CheckedApi::or_drain(F&& ask) const {
-  try {
-    return ask();
-  } catch (...) {
-    drain_quietly();
-    throw;
-  }
-}
-
-tn_error* CheckedApi::event_query(tn_event* event, int32_t* done) const noexcept {
-  *done = 0;
-  return call(
-      "event_query", [&] { return or_drain([&] { return table_.event_query(event, done); }); },
-      [&]() -> std::string {
-        if (*done == 0 || *done == 1) return "";
-        return fmt::format(
-            "set *done to {}; set it to 1 once the event is reached, and to 0 before", *done);
-      });
-}
-
-tn_error* CheckedApi::event_wait(tn_event* event) const noexcept {
-  return call("event_wait", [&] { return or_drain([&] { return table_.event_wait(event); }); });
-}
-
-// The first questions come without a pause, because most work is short. After that this thread
-// sleeps: one that yields would wait for its next turn, which takes longer where others compute.
-tn_error* CheckedApi::event_wait_at_most(tn_event* event, uint32_t seconds) const noexcept {
-  using Clock = std::chrono::steady_clock;
-  const auto end = Clock::now() + std::chrono::seconds(seconds);
-  for (int asked = 0;; ++asked) {
-    int32_t done = 0;
-    if (tn_error* error = event_query(event, &done)) return error;
-    if (done) return nullptr;
-    if (Clock::now() >= end) {
-      hangs_.store(true, std::memory_order_relaxed);
-      return broken("event_query",
-                    fmt::format("said for {} seconds that an event was not reached "
-                                "(TENON_CHECK_TIMEOUT sets how long that may take): work does not "
-                                "end, or the event does not follow it",
-                                seconds),
-                    TN_CODE_DEVICE_LOST);
-    }
-    if (asked > 20)
-      std::this_thread::sleep_for(std::chrono::microseconds(std::min(asked - 20, 1000)));
-  }
 }
 
 tn_error* CheckedApi::copy(tn_device* device, const tn_copy* copy,

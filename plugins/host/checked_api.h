@@ -151,9 +151,10 @@ class TENON_API CheckedApi {
   // Asks event_query until it is reached. After `seconds` the device counts as lost
   // (TN_CODE_DEVICE_LOST).
   tn_error* event_wait_at_most(tn_event* event, uint32_t seconds) const noexcept;
-  // Whether that has happened to an event of this plugin. Its work may go on, so from then on
-  // nothing is taken from it and nothing called that might wait for it: memory_free,
-  // stream_destroy, event_destroy, and the functions of extension tables that destroy, do nothing.
+  // Whether that has happened to an event of this plugin, or it does not rest(). Its work may go
+  // on, so from then on nothing is taken from it and nothing called that might wait for it:
+  // memory_free, stream_destroy, event_destroy, and the functions of extension tables that destroy,
+  // do nothing.
   bool hangs() const { return hangs_.load(std::memory_order_relaxed); }
   tn_error* copy(tn_device* device, const tn_copy* copy, tn_stream* stream) const noexcept;
 
@@ -174,10 +175,11 @@ class TENON_API CheckedApi {
 
   const void* extension(const char* name, uint32_t version) const noexcept;
   tn_error* drain() const noexcept;
-  void drain_quietly() const noexcept {  // where its errors have been told, or will be
-    tn_error* error = table_.drain ? drain() : nullptr;
-    if (error) error->destroy(error);
-  }
+  // Waits with drain where no event tells when work ends. False if that is not possible: then
+  // nobody knows whether work still runs, and the plugin counts as one that hangs().
+  bool rests() const noexcept;
+  // The error of a device of which nobody knows that.
+  tn_error* without_end() const noexcept;
   void shutdown() const noexcept;
 
   // For functions of extension tables (checked_extensions.h); defined in checked_call.h. The first
@@ -202,8 +204,9 @@ class TENON_API CheckedApi {
   tn_error* countless_details(const char* function, const tn_error& error) const noexcept;
   // Inside a catch block: the error of what was caught.
   tn_error* thrown(const char* function) const noexcept;
-  template <class F>
-  tn_error* or_drain(F&& ask) const;
+  template <class Ask, class Check>
+  tn_error* ask_event(const char* function, Ask&& ask, Check&& check) const noexcept;
+  static tn_error* endless(tn_error* error) noexcept;
   tn_error* checked(const char* function, const std::string& fault) const noexcept;
   void log_thrown(const char* function) const noexcept;
   static tn_error* no_memory_to_say_how();

@@ -95,8 +95,9 @@ tn_error* Access::await(tn_stream* stream) {
   auto& api = context_.backend.api();
   if (tn_error* error = api.event_record(event_, stream)) {
     // Nothing else tells when the work has ended that uses memory of the caller.
-    if (error->code != TN_CODE_DEVICE_LOST) api.drain_quietly();
-    return error;
+    if (error->code == TN_CODE_DEVICE_LOST || api.rests()) return error;
+    error->destroy(error);
+    return api.without_end();
   }
   return api.event_wait_at_most(event_, check_settings().seconds);
 }
