@@ -126,7 +126,23 @@ void enter_scope(detail::DeviceScope& scope) {
   scope.streams = scope.stream ? &scope : scope.before ? scope.before->streams : nullptr;
   innermost_scope = &scope;
 }
-void leave_scope(const detail::DeviceScope& scope) { innermost_scope = scope.before; }
+// Scopes usually end in the opposite order, but those of a container do not.
+void leave_scope(const detail::DeviceScope& scope) {
+  if (innermost_scope == &scope) [[likely]] {
+    innermost_scope = scope.before;
+    return;
+  }
+  const detail::DeviceScope* const before = scope.before;
+  const auto without = [&](const detail::DeviceScope*& last, const detail::DeviceScope* earlier) {
+    if (last == &scope) last = earlier;
+  };
+  for (auto* inner = const_cast<detail::DeviceScope*>(innermost_scope); inner;
+       inner = const_cast<detail::DeviceScope*>(inner->before)) {
+    without(inner->guard, before ? before->guard : nullptr);
+    without(inner->streams, before ? before->streams : nullptr);
+    if (inner->before == &scope) return static_cast<void>(inner->before = before);
+  }
+}
 void continue_scopes(const detail::DeviceScope* callers) { innermost_scope = callers; }
 
 Device default_device() {

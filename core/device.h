@@ -63,7 +63,8 @@ struct DeviceScope {
 // Returns where factories (`zeros`, `randn`, …) put tensors if no device is given: the device of
 // this thread's innermost DeviceGuard, otherwise cpu:0.
 TENON_API Device default_device();
-// While it lives, factories of this thread make tensors on its device. Guards may be nested.
+// While it lives, factories of this thread make tensors on its device. Guards may be nested, and
+// have to end on the thread that made them.
 class TENON_API DeviceGuard {
  public:
   explicit DeviceGuard(Device device);

@@ -10,7 +10,7 @@ namespace tenon {
 // little static thread-local storage.
 extern constinit thread_local const detail::DeviceScope* innermost_scope TENON_FAST_TLS;
 
-// Scopes of a thread end in the opposite order.
+// A scope ends on the thread that entered it.
 void enter_scope(detail::DeviceScope& scope);
 void leave_scope(const detail::DeviceScope& scope);
 // On another thread: it works where the one does whose innermost scope this is, and which goes on

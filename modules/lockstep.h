@@ -8,6 +8,7 @@
 #include <mutex>
 #include <vector>
 
+#include <tenon/core/autograd/recomputation.h>
 #include <tenon/core/tensor.h>
 
 namespace tenon::nn::detail {
@@ -33,6 +34,9 @@ class Lockstep {
   Tensor exchange(const void* place, const Tensor& x, const Join& join);
 
   size_t parts() const { return parts_.size(); }
+  // Whether this thread's part has come to a checkpoint(), which would compute that part alone
+  // again.
+  bool is_inside_a_checkpoint() const { return Recomputation::current() != checkpoint_; }
 
  private:
   struct Part {
@@ -56,6 +60,7 @@ class Lockstep {
   std::vector<Part> parts_;
   size_t turn_ = 0;
   std::exception_ptr failure_;
+  const Recomputation::Scope* const checkpoint_ = Recomputation::current();  // around all of it
   const std::function<void(size_t)>& resume_;
 };
 

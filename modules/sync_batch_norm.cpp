@@ -71,6 +71,12 @@ Tensor normalise_together(Lockstep& all, const BatchNormState& layer, const Tens
   if (!is_floating_point(x.dtype()))
     throw DTypeError(fmt::format("SyncBatchNorm: the input is {}, but must be floating{}",
                                  x.dtype(), path_suffix()));
+  if (all.is_inside_a_checkpoint())
+    throw AutogradError(fmt::format(
+        "SyncBatchNorm: the parts of DataParallel compute their statistics together, which "
+        "checkpoint() cannot do again in the backward pass; call it outside of "
+        "checkpoint(){}",
+        path_suffix()));
   // Sums of half types would lose what is small.
   const bool half = x.dtype() != f64 && x.dtype() != f32;
   Tensor y = all.exchange(&layer, half ? x.to(f32) : x, [&](const std::vector<Tensor>& parts) {

@@ -2,6 +2,7 @@
 
 #include <tenon/core/autograd/recomputation.h>
 #include <tenon/core/base/per_thread.h>
+#include <tenon/core/dispatch/replica.h>
 #include <tenon/core/error.h>
 #include <tenon/core/format.h>
 #include <tenon/core/grad_mode.h>
@@ -25,8 +26,9 @@ class RandomGuard {
   const RandomState before_;
 };
 
-// Parameters are there anyway.
-bool is_parameter(const Tensor& t) { return t.is_leaf() && t.requires_grad(); }
+// Parameters and buffers are there anyway. Those of a model on several devices are another tensor
+// on each, which is found through them alone.
+bool is_parameter(const Tensor& t) { return t.is_leaf() && (t.requires_grad() || has_replicas(t)); }
 
 }  // namespace
 

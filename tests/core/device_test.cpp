@@ -1,10 +1,13 @@
 // Devices by name, how many there are, and settings in the environment.
 #include <cstdlib>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include <boost/test/unit_test.hpp>
 
 #include <tenon/core/ops/pointwise.h>
+#include <tenon/core/runtime/stream_guard.h>
 #include <tenon/core/tensor.h>
 
 #include "support/expect.h"
@@ -104,6 +107,27 @@ BOOST_AUTO_TEST_CASE(more_names_of_backends_than_can_be_told_apart) {
                  "name \"one-too-many\": a process can use at most 65536 names"));
   BOOST_TEST(Device("filler0").type() == "filler0");
   BOOST_TEST((Device("cpu:2") == Device("cpu", 2)));
+}
+
+BOOST_AUTO_TEST_CASE(guards_may_end_in_any_order) {
+  auto first = std::make_unique<DeviceGuard>("cpu:1");
+  auto second = std::make_unique<DeviceGuard>("cpu:2");
+  auto third = std::make_unique<DeviceGuard>("cpu:3");
+  second.reset();
+  BOOST_TEST(default_device().str() == "cpu:3");
+  first.reset();
+  BOOST_TEST(default_device().str() == "cpu:3");
+  third.reset();
+  BOOST_TEST(default_device().str() == "cpu:0");
+  BOOST_TEST(!device_guard_active());
+  std::vector<std::unique_ptr<StreamGuard>> streams;
+  const Stream one("cpu:0"), two("cpu:1");
+  streams.push_back(std::make_unique<StreamGuard>(one));
+  streams.push_back(std::make_unique<StreamGuard>(two));
+  streams.erase(streams.begin());
+  BOOST_TEST((ones({2}, {.device = "cpu:1"}) + 1).to_vector<float>()[0] == 2);
+  streams.clear();
+  BOOST_TEST((ones({2}) + 1).to_vector<float>()[0] == 2);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

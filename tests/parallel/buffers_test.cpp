@@ -230,4 +230,28 @@ BOOST_AUTO_TEST_CASE(weights_that_are_computed_learn_as_on_one_device) {
     require_close(found.at(name).to_vector<double>(), values.to_vector<double>(), 1e-12, 1e-12);
 }
 
+// What is computed again reads the parameters and buffers of the part's device.
+BOOST_AUTO_TEST_CASE(a_checkpoint_in_a_part_reads_frozen_parameters_and_buffers) {
+  struct Part : nn::Module<Part> {
+    nn::Linear first{3, 4}, frozen{4, 4};
+    nn::LayerNorm norm{4};
+    nn::Buffer shift{arange(0, 4)};
+    Tensor forward(const Tensor& x) {
+      return checkpoint([this](const Tensor& y) { return norm(frozen(tanh(first(y)))) * shift; },
+                        x);
+    }
+  };
+  manual_seed(3);
+  Part plain;
+  for (Tensor& p : plain.frozen.parameters()) p.requires_grad_(false);
+  for (Tensor& p : plain.norm.parameters()) p.requires_grad_(false);
+  nn::DataParallel wrapped(nn::clone(plain), parse_devices("cpu:0,cpu:1,cpu:2"));
+  const Tensor x = randn({7, 3});
+  plain(x).sum().backward();
+  wrapped(x).sum().backward();
+  const auto wanted = plain.first.weight.grad().to_vector<float>(),
+             found = wrapped.module.first.weight.grad().to_vector<float>();
+  for (size_t i = 0; i < wanted.size(); ++i) BOOST_TEST(std::abs(wanted[i] - found[i]) < 1e-5);
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -233,4 +233,27 @@ BOOST_AUTO_TEST_CASE(settings_of_the_caller_hold_in_all_parts) {
   BOOST_TEST(abs(once.grad() - again.grad()).max().item() < 1e-5);
 }
 
+BOOST_AUTO_TEST_CASE(a_checkpoint_in_a_part_is_refused_and_one_around_all_is_not) {
+  struct Inside : nn::Module<Inside> {
+    nn::SyncBatchNorm norm{4};
+    Tensor forward(const Tensor& x) {
+      return checkpoint([this](const Tensor& y) { return norm(y); }, x);
+    }
+  };
+  const Tensor x = randn({6, 4}).requires_grad_();
+  nn::DataParallel inside(Inside(), three);
+  require_error<AutogradError>([&] { inside(x); },
+                               "the parts of DataParallel compute their "
+                               "statistics together",
+                               "call it outside of checkpoint()");
+  nn::DataParallel all(nn::SyncBatchNorm(4), three);
+  checkpoint([&](const Tensor& y) { return all(y * y); }, x).sum().backward();
+  const auto found = x.grad().to_vector<float>();
+  Tensor(x).set_grad(Tensor());
+  all(x * x).sum().backward();
+  BOOST_TEST((found == x.grad().to_vector<float>()));
+  Inside alone;
+  alone(x).sum().backward();
+}
+
 BOOST_AUTO_TEST_SUITE_END()
