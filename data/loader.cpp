@@ -100,6 +100,12 @@ void naming_function(const char* option, Body&& body) {
   }
 }
 
+void check_position(const LoaderState& state, int64_t size) {
+  if (state.position < 0 || state.position > size)
+    throw ValueError(fmt::format("DataLoader: there is no position {} in an epoch of {} batches",
+                                 state.position, size));
+}
+
 }  // namespace
 
 // One loop: the order of its examples, and the batches that are ready.
@@ -116,6 +122,7 @@ class DataLoader::Epoch {
     order_ = order_of(*dataset_, options_, examples, epoch_);
     count_ = batches_of(examples, options_);
     examples_ = examples;
+    check_position(*state_, count_);  // the data set may have shrunk since it was set
     taken_ = next_to_make_ = next_to_take_ = state_->position;
     const int64_t left = count_ - next_to_take_;
     const auto workers = static_cast<size_t>(std::clamp<int64_t>(options_.workers, 0, left));
@@ -341,24 +348,17 @@ DataLoader::~DataLoader() = default;
 DataLoader::Iterator DataLoader::begin() {
   LoaderState start = *state_;
   // A loop that was left early is not continued, unless its state was set.
-  if (!std::exchange(resume_, false) && start.position != 0) start = {start.epoch + 1, 0};
-  state_ = std::make_shared<LoaderState>(start);  // an older loop that still runs keeps its own
-  return Iterator(std::make_unique<Epoch>(dataset_, options_, state_));
+  if (!resume_ && start.position != 0) start = {start.epoch + 1, 0};
+  // An older loop that still runs keeps its own. Making this one may throw: then all is as before.
+  auto state = std::make_shared<LoaderState>(start);
+  auto epoch = std::make_unique<Epoch>(dataset_, options_, state);
+  state_ = std::move(state), resume_ = false;
+  return Iterator(std::move(epoch));
 }
 
 int64_t DataLoader::size() const { return batches_of(examples_of(*dataset_, options_), options_); }
 
 LoaderState DataLoader::state() const { return *state_; }
-
-namespace {
-
-void check_position(const LoaderState& state, int64_t size) {
-  if (state.position < 0 || state.position > size)
-    throw ValueError(fmt::format("DataLoader: there is no position {} in an epoch of {} batches",
-                                 state.position, size));
-}
-
-}  // namespace
 
 void DataLoader::set_state(LoaderState state) {
   const int64_t count = size();

@@ -320,4 +320,35 @@ BOOST_AUTO_TEST_CASE(sizes_that_no_data_set_has) {
   BOOST_TEST((*whole.begin()).size() == 7);
 }
 
+BOOST_AUTO_TEST_CASE(a_loop_that_cannot_begin_changes_nothing) {
+  Probe probe;
+  probe.count = 20;
+  DataLoader loader(probe, {.batch_size = 4});
+  loader.set_state({.epoch = 2, .position = 3});
+  Order whole;
+  {
+    DataLoader same = loader;
+    whole = epoch_of(same);
+  }
+  std::vector<int> first = whole.at(0);
+  Probe fails = probe;
+  fails.fails_at = first.at(0);
+  auto state = std::make_shared<Probe>(fails);
+  DataLoader broken(state, {.batch_size = 4});
+  broken.set_state({.epoch = 2, .position = 3});
+  BOOST_CHECK_THROW(broken.begin(), DataError);
+  state->fails_at = -1;
+  BOOST_TEST(broken.state().position == 3);
+  BOOST_TEST((epoch_of(broken) == whole));
+}
+
+BOOST_AUTO_TEST_CASE(a_data_set_that_has_become_smaller) {
+  auto probe = std::make_shared<Probe>();
+  DataLoader loader(probe, {.batch_size = 10});
+  loader.set_state({.epoch = 0, .position = 5});
+  probe->count = 20;
+  test::require_error<ValueError>([&] { loader.begin(); },
+                                  "there is no position 5 in an epoch of 2 batches");
+}
+
 BOOST_AUTO_TEST_SUITE_END()
