@@ -30,6 +30,12 @@ std::string reason(int error) { return std::system_category().message(error); }
 
 }  // namespace
 
+std::filesystem::path absolute_path(const std::filesystem::path& path) {
+  std::error_code error;
+  std::filesystem::path absolute = std::filesystem::absolute(path, error);
+  return error ? path : absolute;
+}
+
 std::filesystem::path follow_links(std::filesystem::path path) {
   std::error_code error;
   for (int hops = 0; hops < 40 && std::filesystem::is_symlink(path, error); ++hops) {

@@ -74,6 +74,8 @@ class AtomicFile {
   CheckedWriter writer_;
 };
 
+// Where a path leads now, whatever the current folder will be; the path itself if there is none.
+std::filesystem::path absolute_path(const std::filesystem::path& path);
 // Returns the path at the end of a chain of symbolic links, whether or not there is a file.
 std::filesystem::path follow_links(std::filesystem::path path);
 

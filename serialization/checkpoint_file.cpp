@@ -58,6 +58,11 @@ std::string cannot_load_file(const std::filesystem::path& path) {
   return fmt::format("cannot load checkpoint '{}': ", printable(path.native()));
 }
 
+// Errors of names begin in PyTorch's words.
+std::string with_file(const std::string& what, const std::filesystem::path& path) {
+  return fmt::format("{}\n\tThe checkpoint is '{}'.", what, printable(path.native()));
+}
+
 }  // namespace
 
 std::vector<std::string> wrappers_of(ModuleRef model) {
@@ -280,7 +285,12 @@ PreparedModel::PreparedModel(const std::filesystem::path& path, const KeySide& s
                              ModuleRef model, const LoadOptions& options)
     : staged(model, !options.low_memory), name_(model.type->name) {
   const auto conversion = std::make_shared<const Conversion>(source, options);
-  map = map_converted(*conversion, source, side_of_model(staged.targets(), model), options, name_);
+  try {
+    map =
+        map_converted(*conversion, source, side_of_model(staged.targets(), model), options, name_);
+  } catch (const StateDictError& error) {
+    throw StateDictError(with_file(error.what(), path));
+  }
   const auto make = [conversion, read](size_t taken) {
     return conversion->apply(taken, read(conversion->position(taken)));
   };
@@ -329,6 +339,8 @@ void PreparedModel::to_load(const std::filesystem::path& path, Body&& body) {
     body();
   } catch (const OutOfMemoryError& error) {
     throw OutOfMemoryError(cannot_load_file(path) + error.what());
+  } catch (const StateDictError& error) {
+    throw StateDictError(with_file(error.what(), path));
   }
 }
 void PreparedModel::check(const std::filesystem::path& path) {

@@ -3,6 +3,7 @@
 #include <charconv>
 #include <cmath>
 #include <exception>
+#include <limits>
 #include <memory>
 #include <system_error>
 
@@ -19,6 +20,7 @@
 #include <tenon/serialization/atomic_file.h>
 #include <tenon/serialization/checkpoint.h>
 #include <tenon/serialization/checkpoint_manager.h>
+#include <tenon/serialization/file_names.h>
 #include <tenon/serialization/part_state.h>
 #include <tenon/serialization/shards.h>
 #include <tenon/serialization/stop_signals.h>
@@ -62,21 +64,6 @@ auto naming_folder(const std::filesystem::path& folder, Body&& body) {
   }
 }
 
-// Gives a file another name as well, in place of what has that name.
-void replace_name(const std::filesystem::path& name, auto&& make) {
-  const std::filesystem::path temporary =
-      name.parent_path() / fmt::format(".{}.new", name.filename().native());
-  std::error_code ignored;
-  std::filesystem::remove(temporary, ignored);
-  // It is still there after an error, and if both were names of one file.
-  const auto remove = [&](const std::filesystem::path* path) {
-    std::filesystem::remove(*path, ignored);
-  };
-  const std::unique_ptr<const std::filesystem::path, decltype(remove)> removed(&temporary, remove);
-  make(temporary);
-  std::filesystem::rename(temporary, name);
-}
-
 void log_lost(const std::exception_ptr& error) noexcept {
   try {
     std::rethrow_exception(error);
@@ -86,55 +73,13 @@ void log_lost(const std::exception_ptr& error) noexcept {
   }
 }
 
-// Makes a symbolic link. Where the file system has none, nothing gets the name: a copy would take
-// as long as the save.
-void point_to(const std::filesystem::path& name, const std::filesystem::path& file) {
-  try {
-    replace_name(name, [&](const std::filesystem::path& temporary) {
-      std::filesystem::create_symlink(file.filename(), temporary);
-    });
-  } catch (const std::filesystem::filesystem_error& error) {
-    const std::error_code& code = error.code();
-    if (code != std::errc::operation_not_permitted && code != std::errc::not_supported &&
-        code != std::errc::operation_not_supported && code != std::errc::function_not_supported)
-      throw;
-    log_message(TN_LOG_INFO, "tenon",
-                fmt::format("there is no '{}', because its file system has no symbolic links",
-                            printable(name.native())));
-  }
-}
-
-// The copy is on the disk before it gets a name that counts.
-void copy_lastingly(const std::filesystem::path& from, const std::filesystem::path& to) {
-  std::filesystem::copy_file(from, to);
-  const int file = open(to.c_str(), O_RDONLY | O_CLOEXEC);
-  const int error = file < 0 || fsync(file) != 0 ? errno : 0;
-  if (file >= 0) close(file);
-  if (error)
-    throw std::filesystem::filesystem_error("cannot sync the copy to disk", to,
-                                            std::error_code(error, std::system_category()));
-}
-
-// Throws unless the system could say what is there, which may be nothing.
-void require_answer(const std::error_code& error, const std::filesystem::path& path) {
-  if (error && error != std::errc::no_such_file_or_directory &&
-      error != std::errc::not_a_directory && error != std::errc::invalid_argument &&
-      error != std::errc::too_many_symbolic_link_levels)  // a link to itself
-    throw std::filesystem::filesystem_error("cannot look at it", path, error);
-}
-
-bool is_there(const std::filesystem::path& path) {
-  std::error_code error;
-  const bool found = std::filesystem::exists(path, error);
-  require_answer(error, path);
-  return found;
-}
-
 }  // namespace
 
-CheckpointManager::CheckpointManager(std::filesystem::path folder,
+CheckpointManager::CheckpointManager(const std::filesystem::path& folder,
                                      const CheckpointManagerOptions& options)
-    : folder_(std::move(folder)), options_(options), generation_(fork_generation()) {
+    : folder_(naming_folder(folder, [&] { return absolute_path(folder); })),
+      options_(options),
+      generation_(fork_generation()) {
   const auto refuse = [](const char* what, const std::string& found, const char* wanted) {
     throw ValueError(
         fmt::format("CheckpointManager: {} is {}; it has to be {}", what, found, wanted));
@@ -225,8 +170,18 @@ void CheckpointManager::sort(std::vector<File>& files) {
   });
 }
 
+// A child of a fork has the folder in common with its parent, and the lock guards nothing there.
+void CheckpointManager::require_own_process() const {
+  if (generation_ != fork_generation())
+    refuse_folder(
+        folder_,
+        "it was made by the process that this one was forked from, which uses the folder. "
+        "Make a CheckpointManager after the fork, with a folder of its own");
+}
+
 std::optional<CheckpointReport> CheckpointManager::resume(Checkpoint& run,
                                                           const LoadOptions& options) {
+  require_own_process();
   return naming_folder(folder_, [&] { return load_newest(run, options); });
 }
 
@@ -270,29 +225,38 @@ bool CheckpointManager::is_time(int64_t step) const {
 }
 
 bool CheckpointManager::step(Checkpoint& run, std::optional<double> metric) {
+  if (run.step == std::numeric_limits<int64_t>::max())
+    throw ValueError("CheckpointManager: the step is the last that there is");
   ++run.step;
   const bool asked = options_.on_signals && StopSignals::take_save();
   stop_ = stop_ || (options_.on_signals && StopSignals::stop());
   const bool due = asked || stop_ || is_time(run.step);
+  if (due)
+    save(run, metric);
+  else if (pending_.ready())
+    wait();
+  return !stop_;
+}
+
+void CheckpointManager::save(const Checkpoint& run, std::optional<double> metric) {
   std::exception_ptr earlier;
   try {
-    if (due || pending_.ready()) wait();
+    wait();
   } catch (...) {
     earlier = std::current_exception();
   }
   try {
-    if (due) save(run, metric);
+    start(run, metric);
     if (stop_) wait();
   } catch (...) {
     if (earlier) log_lost(earlier);  // the caller gets one of two errors
     throw;
   }
   if (earlier) std::rethrow_exception(earlier);
-  return !stop_;
 }
 
-void CheckpointManager::save(const Checkpoint& run, std::optional<double> metric) {
-  wait();
+void CheckpointManager::start(const Checkpoint& run, std::optional<double> metric) {
+  require_own_process();
   if (!resumed_)
     refuse_folder(folder_, fmt::format("it has {} checkpoints of an earlier run; call resume(run) "
                                        "first to go on, or give another folder",
@@ -345,18 +309,19 @@ void CheckpointManager::publish(const File& file) {
   for (File& other : files_) other.left = other.left || other.step > file.step;
   files_.push_back(file);
   sort(files_);
-  point_to(folder_ / kLatest, file.path);
+  std::exception_ptr unnamed;  // what is beyond `keep` goes nevertheless
+  try {
+    point_to(folder_ / kLatest, file.path);
+  } catch (...) {
+    unnamed = std::current_exception();
+  }
   // Those before take part, too: where this threw, they have not.
   for (const File& other : files_) {
     if (!other.metric || std::isnan(*other.metric)) continue;
     read_best_metric();
     if (best_ && !(options_.mode == "min" ? *other.metric < *best_ : *other.metric > *best_))
       continue;
-    replace_name(folder_ / kBest, [&](const std::filesystem::path& temporary) {
-      std::error_code error;
-      std::filesystem::create_hard_link(other.path, temporary, error);
-      if (error) copy_lastingly(other.path, temporary);  // not all file systems have links
-    });
+    give_another_name(folder_ / kBest, other.path);
     best_ = other.metric;
   }
   while (files_.size() > static_cast<size_t>(options_.keep)) {
@@ -369,6 +334,7 @@ void CheckpointManager::publish(const File& file) {
     files_.erase(files_.begin());
   }
   remove_unused_shards(folder_, is_of_manager);
+  if (unnamed) std::rethrow_exception(unnamed);
 }
 
 std::optional<std::filesystem::path> CheckpointManager::latest() const {

@@ -48,7 +48,7 @@ class TENON_API CheckpointManager {
   // saved there. Throws a ValueError for an option outside its range and for a second manager with
   // `on_signals`, and a CheckpointError if nothing can be written there or another manager, of this
   // process or another one, uses the folder (as far as its file system knows locks).
-  explicit CheckpointManager(std::filesystem::path folder,
+  explicit CheckpointManager(const std::filesystem::path& folder,
                              const CheckpointManagerOptions& options = {});
   // Waits for the last save. An error that nobody has asked for is written to the log.
   ~CheckpointManager();
@@ -72,13 +72,16 @@ class TENON_API CheckpointManager {
   // Saves now. With the best metric so far, which is never NaN, the file becomes best.h5. Throws a
   // CheckpointError if the system refuses, also to read the metric of the best so far, and if the
   // folder has files of an earlier run and resume() was not called, because files of two runs would
-  // be taken for one.
+  // be taken for one. The error of a save that has been running since an earlier step is thrown
+  // after this one has begun.
   void save(const Checkpoint& run, std::optional<double> metric = std::nullopt);
   // Waits until the last save is written. Throws its error.
   void wait();
 
   const std::filesystem::path& folder() const { return folder_; }
-  // The newest file that is whole, and the one with the best metric; nullopt if there is none.
+  // The newest file, and the one with the best metric; nullopt if there is none. Of files that an
+  // earlier process wrote, resume() finds out which is the newest that is whole: before that,
+  // nobody has looked into them.
   std::optional<std::filesystem::path> latest() const;
   std::optional<std::filesystem::path> best() const;
   // Why resume() has skipped files, newest first.
@@ -94,10 +97,12 @@ class TENON_API CheckpointManager {
   };
 
   void lock_folder();
+  void require_own_process() const;
   std::optional<CheckpointReport> load_newest(Checkpoint& run, const LoadOptions& options);
   std::vector<File> files_in_folder() const;
   static void sort(std::vector<File>& files);
   bool is_time(int64_t step) const;
+  void start(const Checkpoint& run, std::optional<double> metric);
   void read_best_metric();
   void publish(const File& file);
 

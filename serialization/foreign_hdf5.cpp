@@ -42,6 +42,7 @@ class Conversation {
   // Reads the values of entry `number` of the contents, `count` bytes.
   void values(uint64_t number, void* to, uint64_t count) {
     if (count == 0) return;
+    process_.extend(seconds_ + (count >> 20));
     process_.send(&number, sizeof number);
     const auto end = deadline(count);
     for (auto* at = static_cast<char*>(to); count > 0;) {

@@ -12,10 +12,19 @@ namespace {
 constexpr size_t kMaxHints = 8;
 constexpr size_t kMaxCandidates = 2000;  // limits the time that the search for similar names takes
 
+// A file may have any number of names, of any length.
+constexpr size_t kMaxNames = 1000, kMaxNameBytes = 1000;
+
+std::string shown(const std::string& name) {
+  return name.size() > kMaxNameBytes ? excerpt(name) : printable(name);
+}
+
 std::string quoted(const KeySide& side, const std::vector<size_t>& positions) {
   std::string text;
-  for (size_t i : positions)
-    text += fmt::format("{}\"{}\"", text.empty() ? "" : ", ", printable(side.tensors[i].key));
+  for (size_t i = 0; i < std::min(positions.size(), kMaxNames); ++i)
+    text += fmt::format("{}\"{}\"", i ? ", " : "", shown(side.tensors[positions[i]].key));
+  if (positions.size() > kMaxNames)
+    text += fmt::format(" and {} more", positions.size() - kMaxNames);
   return text;
 }
 
@@ -29,6 +38,7 @@ std::string nearest_names(const KeySide& checkpoint, const KeySide& model, const
     size_t best_distance = wanted.size();  // a name at this distance or more is not similar
     for (size_t j = 0; j < std::min(pairing.unexpected.size(), kMaxCandidates); ++j) {
       const std::string& found = checkpoint.tensors[pairing.unexpected[j]].key;
+      if (found.size() > kMaxNameBytes) continue;
       size_t distance = edit_distance(wanted, found);
       // A name that contains the other is similar, however long the rest is.
       if (found.find(wanted) != found.npos || wanted.find(found) != wanted.npos) distance = 0;
@@ -50,12 +60,11 @@ std::string size_mismatches(const KeySide& checkpoint, const KeySide& model,
   for (auto [from, to] : pairing.mis_shaped) {
     const NamedShape &source = checkpoint.tensors[from], &target = model.tensors[to];
     const std::string other_name =
-        source.key == target.key ? ""
-                                 : fmt::format(" ({} in the checkpoint)", printable(source.key));
+        source.key == target.key ? "" : fmt::format(" ({} in the checkpoint)", shown(source.key));
     text += fmt::format(
         "\n\tsize mismatch for {}{}: copying a param with shape {} from checkpoint, the shape in "
         "current model is {}.",
-        printable(target.key), other_name, source.shape, target.shape);
+        shown(target.key), other_name, source.shape, target.shape);
   }
   return text;
 }
@@ -91,12 +100,16 @@ std::string wrapper_hint(const KeySide& checkpoint, const KeySide& model,
   return fmt::format(
       "\n\tTaking out wrapper segments would be ambiguous: \"{}\" and \"{}\" would both become "
       "\"{}\". Rename the keys in the state dict.",
-      printable(collision.first), printable(collision.second), printable(collision.name));
+      shown(collision.first), shown(collision.second), shown(collision.name));
 }
 
 std::string remedy(const Pairing& chosen, const LoadOptions& options) {
   if (!chosen.mis_shaped.empty())
-    return "\n\tBuild the model with the sizes that the checkpoint was saved with.";
+    return options.strict
+               ? "\n\tBuild the model with the sizes that the checkpoint was saved with."
+               : "\n\tSizes have to agree with .strict = false, too: leave these tensors out with "
+                 ".only, change them with a rule, or build the model with the sizes that the "
+                 "checkpoint was saved with.";
   if (chosen.pairs.empty())
     return "\n\tNo name is the same: is this a checkpoint of another model? `tenon checkpoint show "
            "FILE` lists its tensors.";

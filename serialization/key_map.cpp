@@ -31,7 +31,7 @@ std::string without_segments(const std::string& key,
   std::string kept;
   size_t begin = 0;
   for (size_t dot; (dot = key.find('.', begin)) != key.npos; begin = dot + 1)
-    if (!wrappers.contains(key.substr(0, dot)) &&
+    if ((wrappers.empty() || !wrappers.contains(key.substr(0, dot))) &&
         !(foreign_too && is_foreign(std::string_view(key).substr(begin, dot - begin))))
       kept.append(key, begin, dot + 1 - begin);
   return kept.append(key, begin, key.npos);
@@ -62,6 +62,17 @@ Names without_first_segment(const Names& names) {
     shorter.push_back(name.substr(dot + 1));
   }
   return shorter;
+}
+
+// The same once, twice and so on, as long as that is possible. A file may have any number of
+// segments, and nobody has more wrappers than this.
+std::vector<Names> without_first_segments(const Names& names) {
+  constexpr size_t kMost = 64;
+  std::vector<Names> all;
+  for (Names shorter = without_first_segment(names); !shorter.empty() && all.size() < kMost;
+       shorter = without_first_segment(shorter))
+    all.push_back(shorter);
+  return all;
 }
 
 // Returns two keys that got the same name, if there are any.
@@ -107,12 +118,8 @@ std::vector<Pairing> pairings(const KeySide& checkpoint, const KeySide& model) {
   add(names_of(checkpoint), names_of(model));
   const Names ours = without_wrappers(checkpoint, false), theirs = without_wrappers(model, false);
   add(ours, theirs);
-  for (Names shorter = without_first_segment(ours); !shorter.empty();
-       shorter = without_first_segment(shorter))
-    add(shorter, theirs);
-  for (Names shorter = without_first_segment(theirs); !shorter.empty();
-       shorter = without_first_segment(shorter))
-    add(ours, shorter);
+  for (const Names& shorter : without_first_segments(ours)) add(shorter, theirs);
+  for (const Names& shorter : without_first_segments(theirs)) add(ours, shorter);
   add(without_wrappers(checkpoint, true), without_wrappers(model, true));
   return all;
 }
@@ -138,10 +145,8 @@ KeyMap describe(const KeySide& checkpoint, const KeySide& model, const Pairing& 
 std::vector<std::string> names_without_wrappers(const KeySide& side) {
   Names names = without_wrappers(side, false);
   if (side.wrappers) return names;
-  for (Names shorter = without_first_segment(names); !shorter.empty();
-       shorter = without_first_segment(names))
-    names = std::move(shorter);
-  return names;
+  std::vector<Names> shorter = without_first_segments(names);
+  return shorter.empty() ? names : std::move(shorter.back());
 }
 
 KeyMap map_keys(const KeySide& checkpoint, const KeySide& model, const LoadOptions& options,

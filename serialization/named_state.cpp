@@ -117,6 +117,7 @@ class OptimizerFit {
       for (size_t i = 0; i < count; ++i) add_parameter(first + i, optimizer_.params(g)[i]);
       first += count;
     }
+    fitted_.state.give_memory = true;  // it was read for this
     return std::move(fitted_);
   }
 

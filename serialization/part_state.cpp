@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <memory>
 
 #include <tenon/core/base/printable.h>
 #include <tenon/core/error.h>
@@ -8,7 +9,9 @@
 #include <tenon/core/random.h>
 #include <tenon/data/loader.h>
 #include <tenon/modules/optim/grad_scaler.h>
+#include <tenon/serialization/loader_state.h>
 #include <tenon/serialization/part_state.h>
+#include <tenon/serialization/ties.h>
 #include <tenon/serialization/value_text.h>
 
 namespace tenon {
@@ -46,16 +49,6 @@ void add_values(std::vector<FileEntry>& entries, const std::string& group,
     if (value.is_tensor()) entries.push_back({group, name, value.tensor()});
 }
 
-CheckpointValues loader_values(const data::DataLoader& loader) {
-  const data::LoaderState state = loader.state();
-  const data::LoaderOptions& options = loader.options();
-  CheckpointValues values = {{"epoch", state.epoch},     {"position", state.position},
-                             {"seed", options.seed},     {"batch_size", options.batch_size},
-                             {"batches", loader.size()}, {"examples", loader.dataset().size()}};
-  if (!options.sampler) values["shuffle"] = CheckpointValue(options.shuffle);
-  return values;
-}
-
 }  // namespace
 
 std::string part_name(const std::string& group) {
@@ -75,6 +68,19 @@ bool is_known_group(const std::string& group) {
   return false;
 }
 
+namespace {
+// The rate that a scheduler has come to is in its optimizer.
+void require_its_optimizer(const Checkpoint& run, const std::string& name,
+                           const optim::SavedSchedule& scheduler) {
+  for (const auto& [other, optimizer] : run.optimizer)
+    if (optimizer == &scheduler.optimizer()) return;
+  throw StateDictError(
+      fmt::format("cannot store {}: its optimizer, which has the rates that it has come to, is not "
+                  "among the parts. Give it as .optimizer",
+                  part_name(group_of(kScheduler, name))));
+}
+}  // namespace
+
 std::vector<FileEntry> entries_of(const Checkpoint& run, std::optional<double> metric) {
   std::vector<FileEntry> entries;
   if (run.model.self)
@@ -86,8 +92,10 @@ std::vector<FileEntry> entries_of(const Checkpoint& run, std::optional<double> m
   const ParameterNames names(run.model);
   for (const auto& [name, part] : run.optimizer)
     add_values(entries, group_of(kOptimizer, name), optimizer_values(*part, names));
-  for (const auto& [name, part] : run.scheduler)
+  for (const auto& [name, part] : run.scheduler) {
+    require_its_optimizer(run, name, *part);
     add_values(entries, group_of(kScheduler, name), schedule_values(part->state_dict()));
+  }
   for (const auto& [name, part] : run.scaler)
     add_values(entries, group_of(kScaler, name), schedule_values(part->state_dict()));
   for (const auto& [name, part] : run.loader)
@@ -239,6 +247,7 @@ void PreparedRun::prepare_models(const VerifiedFile& file, const LoadOptions& op
   fit(kAverage, [&] {
     PreparedModel prepared(path_, file, file.group(kAverage), std::nullopt, run_.average, options);
     prepared.check(path_);
+    if (model_) check_ties_between(model_->map, model_->staged, prepared.map, prepared.staged);
     average_ = std::move(prepared);  // only what fits is committed
   });
 }
@@ -287,17 +296,8 @@ void PreparedRun::prepare_loaders(const VerifiedFile& file) {
     const std::string group = group_of(kLoader, name);
     if (!takes(group)) continue;
     fit(group, [&, part = part] {
-      const CheckpointValues there = read_part(path_, file, group), here = loader_values(*part);
-      for (const char* key : {"batch_size", "examples", "batches", "shuffle"}) {
-        // Files before there was "shuffle" lack it, and so do loaders with a sampler of their own.
-        if (key == std::string_view("shuffle") && !(there.contains(key) && here.contains(key)))
-          continue;
-        if (there.at(key).whole() != here.at(key).whole())
-          throw StateDictError(
-              fmt::format("\"{}\" is {} in the file and {} here, so that its place in the epoch "
-                          "means nothing",
-                          key, there.at(key).whole(), here.at(key).whole()));
-      }
+      const CheckpointValues there = read_part(path_, file, group);
+      require_same_order(there, loader_values(*part));
       try {
         commits_.push_back(part->prepare_state(
             {.epoch = there.at("epoch").natural(), .position = there.at("position").whole()},

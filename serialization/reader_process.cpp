@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <spawn.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -97,6 +98,12 @@ std::vector<char*> reader_environment() {
   return kept;
 }
 
+// Others are sent to a process whatever it does.
+bool is_of_a_crash(int signal) {
+  return signal == SIGSEGV || signal == SIGBUS || signal == SIGFPE || signal == SIGILL ||
+         signal == SIGABRT || signal == SIGSYS || signal == SIGTRAP;
+}
+
 // Whether a transfer has failed because the process at the other end has ended.
 bool is_gone(int error) { return error == EPIPE || error == ECONNRESET; }
 
@@ -169,6 +176,7 @@ ReaderProcess::~ReaderProcess() { stop(); }
 
 void ReaderProcess::stop() {
   if (socket_ >= 0) close(std::exchange(socket_, -1));
+  if (generation_ != fork_generation()) process_ = -1;
   if (process_ > 0) {
 #ifdef SYS_pidfd_send_signal
     // Its number may belong to another process by now, if somebody else has waited for it.
@@ -182,13 +190,23 @@ void ReaderProcess::stop() {
   if (handle_ >= 0) close(std::exchange(handle_, -1));
 }
 
-void ReaderProcess::fail(const std::string& why) {
+template <class E>
+void ReaderProcess::end_with(const std::string& why) {
   stop();
-  throw UnreadError(fmt::format("the process that reads it, because {}, {}", because_, why));
+  failure_ = std::make_exception_ptr(
+      E(fmt::format("the process that reads it, because {}, {}", because_, why)));
+  std::rethrow_exception(failure_);
 }
-void ReaderProcess::fail_as_damaged(const std::string& why) {
-  stop();
-  throw CheckpointError(fmt::format("the process that reads it, because {}, {}", because_, why));
+void ReaderProcess::fail(const std::string& why) { end_with<UnreadError>(why); }
+void ReaderProcess::fail_as_damaged(const std::string& why) { end_with<CheckpointError>(why); }
+
+// Unused time of earlier requests counts. The process cannot do this for itself.
+void ReaderProcess::extend(uint64_t seconds) {
+  rlimit now{};
+  if (process_ <= 0 || prlimit(process_, RLIMIT_CPU, nullptr, &now) != 0) return;
+  if (now.rlim_cur == RLIM_INFINITY) return;
+  now.rlim_cur = std::min<rlim_t>(now.rlim_cur + seconds, now.rlim_max);
+  prlimit(process_, RLIMIT_CPU, &now, nullptr);
 }
 
 void ReaderProcess::fail_as_ended() {
@@ -202,14 +220,22 @@ void ReaderProcess::fail_as_ended() {
   if (ended == process_) process_ = -1;
   if (ended == 0) fail("has stopped answering");
   if (ended < 0) fail("has ended, and how is not known, because the program ignores SIGCHLD");
-  if (WIFSIGNALED(status))
-    fail_as_damaged(
-        fmt::format("was ended by a signal: {}. The file is damaged, or made to do this",
-                    strsignal(WTERMSIG(status))));
+  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU)
+    fail(
+        "has used up its time of a processor. If the file is large and packed, set "
+        "TENON_HDF5_TIMEOUT to more seconds");
+  if (WIFSIGNALED(status)) {
+    const std::string signal =
+        fmt::format("was ended by a signal: {}", strsignal(WTERMSIG(status)));
+    if (is_of_a_crash(WTERMSIG(status)))
+      fail_as_damaged(signal + ". The file is damaged, or made to do this");
+    fail(signal + ". Another process did this, or the system, where memory is short");
+  }
   fail(fmt::format("has ended with the status {}", WEXITSTATUS(status)));
 }
 
 void ReaderProcess::send(const void* bytes, size_t count) {
+  if (failure_) std::rethrow_exception(failure_);
   for (auto* at = static_cast<const char*>(bytes); count > 0;) {
     const ssize_t n = ::send(socket_, at, count, MSG_NOSIGNAL);
     if (n < 0 && errno == EINTR) continue;
@@ -220,6 +246,7 @@ void ReaderProcess::send(const void* bytes, size_t count) {
 }
 
 void ReaderProcess::receive(void* bytes, size_t count, Time end) {
+  if (failure_) std::rethrow_exception(failure_);
   for (auto* at = static_cast<char*>(bytes); count > 0;) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now()).count();
     pollfd ready{socket_, POLLIN, 0};

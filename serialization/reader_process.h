@@ -5,10 +5,13 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <string>
 #include <vector>
 
 #include <sys/types.h>
+
+#include <tenon/core/base/fork.h>
 
 namespace tenon {
 
@@ -29,8 +32,10 @@ class ReaderProcess {
   ~ReaderProcess();
   ReaderProcess(const ReaderProcess&) = delete;
 
+  // Lets it use a processor for so many seconds more.
+  void extend(uint64_t seconds);
   // Both throw a CheckpointError that says how the process has ended, if it has, and receive() also
-  // if what it asks for does not come until `end`.
+  // if what it asks for does not come until `end`. After the first error each call throws it.
   void send(const void* bytes, size_t count);
   void receive(void* bytes, size_t count, Time end);
 
@@ -41,6 +46,8 @@ class ReaderProcess {
 
  private:
   [[noreturn]] void fail_as_ended();
+  template <class E>
+  [[noreturn]] void end_with(const std::string& why);
   void start(const std::string& program, int file, const std::vector<std::string>& arguments,
              int socket);
   void connect(int file, const std::vector<std::string>& arguments);
@@ -49,6 +56,8 @@ class ReaderProcess {
   const char* const because_;
   int socket_ = -1, handle_ = -1;  // of the process: a pidfd where the system has them
   pid_t process_ = -1;
+  const uint32_t generation_ = fork_generation();  // the process is a child of the one that made it
+  std::exception_ptr failure_;
 };
 
 // How long an answer of the process may take that does not depend on the size of the file:

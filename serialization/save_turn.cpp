@@ -1,9 +1,11 @@
 #include <map>
 #include <mutex>
 #include <system_error>
+#include <vector>
 
 #include <tenon/core/base/fork.h>
 #include <tenon/core/base/never_destroyed.h>
+#include <tenon/serialization/atomic_file.h>
 #include <tenon/serialization/save_turn.h>
 
 namespace tenon {
@@ -30,9 +32,7 @@ LastTurns& last_turns() {  // under the mutex
 }
 
 std::string one_name(const std::filesystem::path& path) {
-  std::error_code error;  // such as no current folder: then the save itself will say so
-  const std::filesystem::path whole = std::filesystem::absolute(path, error);
-  return (error ? path : whole).lexically_normal().native();
+  return absolute_path(path).lexically_normal().native();
 }
 
 }  // namespace
@@ -54,6 +54,17 @@ SaveTurn::~SaveTurn() {
   LastTurns& turns = last_turns();
   const auto last = turns.by_path.find(path_);
   if (last != turns.by_path.end() && last->second.number == number_) turns.by_path.erase(last);
+}
+
+void wait_for_all_saves() noexcept try {
+  std::vector<std::shared_future<void>> all;
+  {
+    const std::lock_guard lock(turns_mutex());
+    for (const auto& [path, last] : last_turns().by_path)
+      if (last.generation == fork_generation()) all.push_back(last.ended);
+  }
+  for (const auto& ended : all) ended.wait();
+} catch (const std::exception&) {  // there is no memory: those who hold the saves wait for them
 }
 
 void SaveTurn::wait() const {

@@ -26,4 +26,7 @@ class SaveTurn {
   std::shared_future<void> earlier_;  // not valid if there is none
 };
 
+// Waits until all saves that began in this process have ended.
+void wait_for_all_saves() noexcept;
+
 }  // namespace tenon

@@ -28,10 +28,17 @@ void on_signal(int number) {
   }
 }
 
+// What the program has installed meanwhile stays.
+void restore(int number, const struct sigaction& before) {
+  struct sigaction now {};
+  sigaction(number, nullptr, &now);
+  if (now.sa_handler == on_signal) sigaction(number, &before, nullptr);
+}
+
 }  // namespace
 
 void StopSignals::watch() {
-  if (is_watched.exchange(true))
+  if (is_watched.exchange(true) && watcher == getpid())  // in a forked child, the parent's goes on
     throw ValueError(
         "CheckpointManager: another one has on_signals, and a signal has one receiver; set it for "
         "one of them");
@@ -46,8 +53,8 @@ void StopSignals::watch() {
 }
 
 void StopSignals::leave() {
-  sigaction(SIGTERM, &term_before, nullptr);
-  sigaction(SIGUSR1, &save_before, nullptr);
+  restore(SIGTERM, term_before);
+  restore(SIGUSR1, save_before);
   is_watched = false;
   // It would be lost otherwise. A forked child did not get it.
   if (stop_asked && !stop_was_told && watcher == getpid()) raise(SIGTERM);

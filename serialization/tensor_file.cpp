@@ -16,6 +16,7 @@
 #include <tenon/serialization/header.h>
 #include <tenon/serialization/numpy_file.h>
 #include <tenon/serialization/safetensors.h>
+#include <tenon/serialization/shards.h>
 #include <tenon/serialization/tensor_file.h>
 #include <tenon/serialization/torch_file.h>
 #include <tenon/serialization/verified_file.h>
@@ -36,13 +37,19 @@ TensorFile open_native(const std::filesystem::path& path) {
   return opened;
 }
 
-// A checkpoint that another program has changed is read as one of another program.
+// A checkpoint that another program has changed is read as one of another program. An index has no
+// tensors of its own, so what is wrong with its shards stays wrong.
 TensorFile open_unverified(const std::filesystem::path& path,
                            const std::shared_ptr<const InputFile>& file) {
   try {
     return open_native(path);
   } catch (const CheckpointError&) {
-    return open_hdf5(file, true);
+    TensorFile opened = open_hdf5(file, true);
+    const bool is_index =
+        std::any_of(opened.left_out.begin(), opened.left_out.end(),
+                    [](const LeftOut& left) { return left.key.starts_with(kShardsGroup); });
+    if (is_index) throw;
+    return opened;
   }
 }
 

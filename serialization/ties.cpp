@@ -116,4 +116,21 @@ void check_ties(KeyMap& map, const StagedLoad& staged, const std::string& model_
   }
 }
 
+void check_ties_between(const KeyMap& map, const StagedLoad& staged, const KeyMap& other_map,
+                        const StagedLoad& other_staged) {
+  std::map<Place, size_t> first;
+  for (auto [from, to] : map.pairs) first.try_emplace(place_of(staged.targets()[to].tensor), to);
+  for (auto [from, to] : other_map.pairs) {
+    const nn::StateEntry& target = other_staged.targets()[to];
+    const auto found = first.find(place_of(target.tensor));
+    if (target.tensor.numel() == 0 || found == first.end() ||
+        same_values(staged.values(found->second), other_staged.values(to)))
+      continue;
+    throw StateDictError(fmt::format(
+        "\"{}\" of the model and \"{}\" of its average are one tensor here, but the file "
+        "has different values for them. Make an average that has memory of its own",
+        staged.targets()[found->second].name, target.name));
+  }
+}
+
 }  // namespace tenon

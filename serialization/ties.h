@@ -13,5 +13,9 @@ namespace tenon {
 // StateDictError if different values are staged for it, or for an element that views of one memory
 // share: one of the values would be lost silently.
 void check_ties(KeyMap& map, const StagedLoad& staged, const std::string& model_name);
+// Throws a StateDictError if two models that are loaded together have a tensor in common for which
+// different values are staged.
+void check_ties_between(const KeyMap& map, const StagedLoad& staged, const KeyMap& other_map,
+                        const StagedLoad& other_staged);
 
 }  // namespace tenon

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -10,12 +11,12 @@
 #include <tenon/core/tensor_impl.h>
 #include <tenon/serialization/pickle.h>
 #include <tenon/serialization/torch_file.h>
+#include <tenon/serialization/torch_section.h>
 
 namespace tenon {
 namespace {
 
 constexpr std::string_view kPickleEnding = "/data.pkl";
-constexpr size_t kShownEntries = 12;
 
 // A storage, which one or more tensors have parts of.
 struct TorchStorage {
@@ -71,88 +72,6 @@ void require_little_endian(const InputFile& file, const std::vector<ZipMember>& 
         "its byte order is '{}', and Tenon reads little-endian files. Save it again on a "
         "machine of that order",
         excerpt({order.data(), order.size()})));
-}
-
-// ---- the state dict in the pickle ----
-
-// Lists what is inside, where a state dict was expected, and says what to do. `missing` is what was
-// looked for in the section and is not there.
-[[noreturn]] void no_state_dict(const Pickle& pickle, uint32_t position, const std::string& section,
-                                std::string_view missing = {}) {
-  const PickleValue& value = pickle.values[position];
-  const std::string where =
-      section.empty() ? "it" : fmt::format("its section '{}'", printable(section));
-  if (value.kind != PickleKind::dict)
-    throw CheckpointError(
-        fmt::format("{} is {} and not a state dict. Save one: torch.save(model.state_dict(), path)",
-                    where, describe(pickle, position)));
-  std::string entries, advice = "Save a state dict: torch.save(model.state_dict(), path)";
-  const size_t count = value.items.size() / 2;
-  for (size_t i = 0; i < std::min(count, kShownEntries); ++i) {
-    const uint32_t key = value.items[2 * i];
-    const std::string_view text = pickle.values[key].text;
-    const bool named = pickle.values[key].kind == PickleKind::text;
-    const std::string what = describe(pickle, value.items[2 * i + 1]);
-    entries +=
-        fmt::format("{}{}: {}", i ? ", " : "",
-                    named ? fmt::format("\"{}\"", excerpt(text)) : describe(pickle, key), what);
-    if (named && what.starts_with("a state dict") && !advice.starts_with("Load"))
-      advice = fmt::format("Load one of its parts with .section = \"{}{}{}\"", printable(section),
-                           section.empty() ? "" : "/", excerpt(text));
-  }
-  if (count > kShownEntries) entries += fmt::format(" and {} more", count - kShownEntries);
-  throw CheckpointError(fmt::format("{} {}; inside is {}. {}", where,
-                                    missing.empty()
-                                        ? "is no state dict, which has nothing but tensors"
-                                        : fmt::format("has no section '{}'", excerpt(missing)),
-                                    entries.empty() ? "nothing" : entries, advice));
-}
-
-// Returns the value of a dictionary under a key, or nullopt.
-std::optional<uint32_t> find_entry(const Pickle& pickle, uint32_t dict, std::string_view key) {
-  const PickleValue& value = pickle.values[dict];
-  if (value.kind != PickleKind::dict) return std::nullopt;
-  for (size_t i = 0; i < value.items.size(); i += 2)
-    if (pickle.values[value.items[i]].kind == PickleKind::text &&
-        pickle.values[value.items[i]].text == key)
-      return value.items[i + 1];
-  return std::nullopt;
-}
-
-// Goes from the whole to a section, whose '/' may be part of a key or lead into a dictionary.
-uint32_t find_section(const Pickle& pickle, const std::string& section) {
-  uint32_t position = pickle.root;
-  std::string_view rest = section;
-  while (!rest.empty()) {
-    std::optional<uint32_t> next;
-    size_t end = rest.size();
-    for (;; end = rest.rfind('/', end - 1)) {
-      if (end == rest.npos) break;
-      next = find_entry(pickle, position, rest.substr(0, end));
-      if (next || end == 0) break;
-    }
-    if (!next) {
-      const size_t found = section.size() - rest.size();  // with the '/' behind it
-      no_state_dict(pickle, position, section.substr(0, found ? found - 1 : 0), rest);
-    }
-    position = *next;
-    rest.remove_prefix(std::min(rest.size(), end + 1));
-  }
-  return position;
-}
-
-bool is_tensor(const PickleValue& value) {
-  return value.kind == PickleKind::tensor || value.kind == PickleKind::tensor_v3;
-}
-
-bool is_state_dict(const Pickle& pickle, uint32_t position) {
-  const PickleValue& value = pickle.values[position];
-  if (value.kind != PickleKind::dict) return false;
-  for (size_t i = 0; i < value.items.size(); i += 2)
-    if (pickle.values[value.items[i]].kind != PickleKind::text ||
-        !is_tensor(pickle.values[value.items[i + 1]]))
-      return false;
-  return true;
 }
 
 // ---- tensors ----
@@ -219,15 +138,19 @@ class TensorRecords {
     return result;
   }
 
-  // A tensor may be a view whose values are those of the storage with another sign.
-  void refuse_metadata(uint32_t position, FileTensor& described) const {
+  // A tensor may be a view whose values are those of the storage with another sign. Many tensors
+  // may have one description, which is looked at once.
+  void refuse_metadata(uint32_t position, FileTensor& described) {
+    const auto [at, fresh] = negations_.emplace(position, nullptr);
     for (const char* name : {"neg", "conj"}) {
+      if (!fresh || at->second) break;
       const auto entry = find_entry(pickle_, position, name);
-      if (entry && pickle_.values[*entry].integer != 0 && described.fault.empty())
-        described.fault = fmt::format(
-            "it is a view that negates its values when they are read; store tensor.resolve_{}()",
-            name);
+      if (entry && pickle_.values[*entry].integer != 0) at->second = name;
     }
+    if (at->second && described.fault.empty())
+      described.fault = fmt::format(
+          "it is a view that negates its values when they are read; store tensor.resolve_{}()",
+          at->second);
   }
 
   // Returns the storage that a persistent id describes: ("storage", type, key, place, numel).
@@ -281,7 +204,8 @@ class TensorRecords {
   TorchContents& contents_;
   std::string prefix_;
   std::unordered_map<std::string, size_t> members_;
-  std::unordered_map<size_t, size_t> storages_;  // by member
+  std::unordered_map<size_t, size_t> storages_;          // by member
+  std::unordered_map<uint32_t, const char*> negations_;  // of dictionaries: "neg", or null
 };
 
 void add_tensors(const Pickle& pickle, uint32_t states, const std::string& archive,
@@ -301,29 +225,59 @@ void add_tensors(const Pickle& pickle, uint32_t states, const std::string& archi
   }
 }
 
+// Elements of a storage, one after the other.
+struct Elements {
+  int64_t first, count;
+};
+
+Elements elements_of(const TorchTensor& tensor) {
+  int64_t last = tensor.offset;
+  for (size_t i = 0; i < tensor.shape.size(); ++i)
+    last += (tensor.shape[i] - 1) * tensor.strides[i];
+  return {tensor.offset, last - tensor.offset + 1};
+}
+
+void skip(ZipMemberReader& reader, uint64_t bytes) {
+  std::array<std::byte, 1 << 14> ignored;
+  for (uint64_t count = 0; bytes > 0; bytes -= count) {
+    count = std::min<uint64_t>(bytes, ignored.size());
+    reader.read(ignored.data(), count);
+  }
+}
+
+// All of the storage is unpacked, because its checksum is that of the whole.
 Tensor read_storage(const InputFile& file, const TorchContents& contents,
-                    const TorchStorage& storage) {
+                    const TorchStorage& storage, Elements wanted) {
   const ZipMember& member = contents.members[storage.member];
-  HostTensor made = make_host_tensor({storage.numel}, *storage.type->dtype);
+  const uint64_t width = storage.type->element_bytes,
+                 before = static_cast<uint64_t>(wanted.first) * width,
+                 bytes = static_cast<uint64_t>(wanted.count) * width;
+  HostTensor made = make_host_tensor({wanted.count}, *storage.type->dtype);
   ZipMemberReader reader(file, member);
-  reader.read(made.values, member.bytes);
+  skip(reader, before);
+  reader.read(made.values, bytes);
+  skip(reader, member.bytes - before - bytes);
   reader.finish(true);
-  require_valid(made.values, member.bytes, *storage.type->dtype);
+  require_valid(made.values, bytes, *storage.type->dtype);
   return made.tensor;
 }
 
 // Returns a view of a storage, which is kept until the last tensor that has a part of it is read.
+// Of one that no other tensor needs, no more is kept than this one has.
 Tensor read_torch_tensor(const InputFile& file, TorchContents& contents, size_t i) {
   const TorchTensor& tensor = contents.tensors[i];
   TorchStorage& storage = contents.storages[tensor.storage];
   const DType dtype = *storage.type->dtype;
   if (tensor.shape.numel() == 0) return make_host_tensor(tensor.shape, dtype).tensor;
+  const bool is_shared = storage.tensors > 1 || storage.values.defined();
+  const Elements wanted = is_shared ? Elements{0, storage.numel} : elements_of(tensor);
   Tensor values = storage.values;
-  if (!values.defined()) values = read_storage(file, contents, storage);
+  if (!values.defined()) values = read_storage(file, contents, storage, wanted);
   if (storage.tensors > 0) --storage.tensors;
   storage.values = storage.tensors > 0 ? values : Tensor();
   return Tensor(Ref<TensorImpl>::adopt(new TensorImpl(dtype, Device(), tensor.shape, tensor.strides,
-                                                      tensor.offset, impl_of(values).storage)));
+                                                      tensor.offset - wanted.first,
+                                                      impl_of(values).storage)));
 }
 
 }  // namespace
@@ -345,8 +299,7 @@ TensorFile open_torch(std::shared_ptr<const InputFile> file, std::vector<ZipMemb
   require_little_endian(*file, contents->members, archive);
   const ZipMember& pickled = *find_member(contents->members, archive + std::string(kPickleEnding));
   const Pickle pickle = read_pickle(read_whole(*file, pickled, kMaxPickleBytes));
-  const uint32_t states = find_section(pickle, section);
-  if (!is_state_dict(pickle, states)) no_state_dict(pickle, states, section);
+  const uint32_t states = find_state_dict(pickle, section);
   add_tensors(pickle, states, archive, *contents, opened.tensors);
   if (reads == Reads::any)  // then a storage is never kept
     for (TorchStorage& storage : contents->storages) storage.tensors = 0;

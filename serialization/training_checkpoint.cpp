@@ -1,5 +1,7 @@
 #include <atomic>
+#include <cstdlib>
 #include <exception>
+#include <mutex>
 #include <ostream>
 #include <system_error>
 #include <thread>
@@ -11,6 +13,8 @@
 #include <tenon/core/error.h>
 #include <tenon/core/format.h>
 #include <tenon/core/grad_mode.h>
+#include <tenon/serialization/atomic_file.h>
+#include <tenon/serialization/hdf5.h>
 #include <tenon/serialization/part_state.h>
 #include <tenon/serialization/save_turn.h>
 
@@ -163,12 +167,26 @@ class AsyncSave {
                            std::optional<double> metric, const SaveOptions& options);
 };
 
+namespace {
+
+// Handlers run in the opposite order. So HDF5, which a save uses, ends after the saves.
+void end_saves_before_hdf5() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    const h5::Session started;
+    std::atexit(wait_for_all_saves);
+  });
+}
+
+}  // namespace
+
 PendingSave AsyncSave::start(const std::filesystem::path& path, const Checkpoint& run,
                              std::optional<double> metric, const SaveOptions& options) {
   return naming_lack_of_memory<CheckpointError>("cannot save checkpoint", path, [&] {
+    end_saves_before_hdf5();
     auto work = std::make_unique<PendingSave::Work>();
     const NoGrad not_recorded;
-    work->path = path;
+    work->path = absolute_path(path);  // where it leads now
     work->options = options;
     work->turn.emplace(path);
     work->entries = collect(path, run, metric);

@@ -21,6 +21,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -63,12 +64,24 @@ class CheckpointParts {
   std::vector<Named> parts_;
 };
 
+// A model of a checkpoint, which lives longer than the call: a temporary one does not compile.
+struct CheckpointModel : nn::ModuleRef {
+  CheckpointModel() = default;
+  CheckpointModel(nn::ModuleRef model) : ModuleRef(model) {}
+  template <class M>
+    requires std::is_base_of_v<nn::ModuleTag, M>
+  CheckpointModel(const M& model) : ModuleRef(model) {}
+  template <class M>
+    requires std::is_base_of_v<nn::ModuleTag, M>  // of an lvalue, M is a reference
+  CheckpointModel(M&& model) = delete;
+};
+
 // Says of which parts a checkpoint consists; those that are not given are left out. All that are
 // given have to live as long as it is used.
 struct Checkpoint {
-  nn::ModuleRef model = {};
+  CheckpointModel model = {};
   // A second model, such as an AveragedModel of the first.
-  nn::ModuleRef average = {};
+  CheckpointModel average = {};
   // With their parameters by the names in the model, so that they fit a wrapped model, too, and
   // groups in another order.
   CheckpointParts<optim::Optimizer> optimizer = {};

@@ -37,6 +37,9 @@ struct OptimizerState {
   nn::StateDict tensors;  // "state.0.momentum_buffer"
   // "state.0.step", "param_groups.0.lr"; flags are 0 or 1.
   std::vector<std::pair<std::string, double>> numbers;
+  // Whether prepare_load() may keep the memory of tensors that nobody else has, instead of copying
+  // them: they are not to be used afterwards.
+  bool give_memory = false;
 };
 
 // An optimizer has handles of its parameters, so they may be moved to another device or loaded from
@@ -198,7 +201,7 @@ class TENON_API Optimizer {
   std::vector<Bucket>& collect(size_t group);
   std::vector<std::pair<Option, double>> load_options(detail::StateNumbers& numbers);
   std::vector<double> load_initial_lrs(detail::StateNumbers& numbers) const;
-  void load_state(size_t group, size_t i, size_t index, const nn::StateDict& tensors,
+  void load_state(size_t group, size_t i, size_t index, const OptimizerState& from,
                   detail::StateNumbers& numbers, State& state, size_t& used);
   static void keep_slots(Bucket& bucket);
   std::optional<double> number_of(const Storage& memory, std::string_view name);

@@ -6,6 +6,7 @@
 #include <tenon/core/error.h>
 #include <tenon/core/format.h>
 #include <tenon/core/grad_mode.h>
+#include <tenon/core/tensor_impl.h>
 #include <tenon/modules/optim/state.h>
 
 namespace tenon::optim {
@@ -119,9 +120,14 @@ class TemporaryOptions {
   std::vector<std::pair<Option, double>> options_;
 };
 
+// Whether nobody else has the tensor, or others of its memory.
+bool has_own_memory(const Tensor& x) {
+  return x.impl()->refs.load() == 1 && x.impl()->storage.unique();
+}
+
 }  // namespace
 
-void Optimizer::load_state(size_t group, size_t i, size_t index, const nn::StateDict& tensors,
+void Optimizer::load_state(size_t group, size_t i, size_t index, const OptimizerState& from,
                            detail::StateNumbers& numbers, State& state, size_t& used) {
   const Tensor& p = groups_[group][i];
   const DType dtype = detail::state_dtype(p);
@@ -134,7 +140,7 @@ void Optimizer::load_state(size_t group, size_t i, size_t index, const nn::State
     state.numbers[k] = numbers.take(state_key(index, memory[k].name));
   auto read = [&](const char* name, bool needed, bool steady) {
     const auto key = state_key(index, name);
-    const Tensor* value = tensors.find(key);
+    const Tensor* value = from.tensors.find(key);
     if (!value && needed && step > 0)
       numbers.fail(fmt::format("it has no \"{}\", although \"{}\" is {}", key, step_key, step));
     if (!value) return Tensor();
@@ -145,7 +151,9 @@ void Optimizer::load_state(size_t group, size_t i, size_t index, const nn::State
     if (value->shape() != p.shape())
       numbers.fail(
           fmt::format("\"{}\" has shape {}, the parameter {}", key, value->shape(), p.shape()));
-    return value->detach().clone().to(p.device()).to(dtype).to(p.suggest_memory_format()).wait();
+    const Tensor own =
+        from.give_memory && has_own_memory(*value) ? value->detach() : value->detach().clone();
+    return own.to(p.device()).to(dtype).to(p.suggest_memory_format()).wait();
   };
   const auto named = slots(group);
   for (size_t s = 0; s < named.size(); ++s)
@@ -204,7 +212,7 @@ std::function<void()> Optimizer::prepare_load(const OptimizerState& from) {
     size_t index = 0, used = 0;
     for (size_t g = 0; g < groups_.size(); ++g)
       for (size_t i = 0; i < groups_[g].size(); ++i, ++index)
-        load_state(g, i, index, from.tensors, numbers, states[g][i], used);
+        load_state(g, i, index, from, numbers, states[g][i], used);
     numbers.require_all_taken();
     if (used != from.tensors.size())
       numbers.fail("it holds tensors that do not belong to these parameters");

@@ -181,7 +181,7 @@ BOOST_AUTO_TEST_CASE(an_interrupted_training_goes_on) {
   const auto show = run_well(folder, "tenon checkpoint show '" + (folder / "runs/latest.h5") + "'");
   for (const char* part :
        {"\noptimizer: SGD, ", "\n  group 0: ", "\nloader: batch_size 100, batches 100, epoch 2, ",
-        "\nrandom: offset ", "\nprogress: epoch 0, step 200\n"})
+        "\nrandom: offset ", "\nprogress: epoch 2, step 200\n"})
     BOOST_TEST(has(show.out, part), part << " is not in " << show.out);
   const auto verify =
       run_well(folder, "tenon checkpoint verify '" + (folder / "runs/latest.h5") + "'");

@@ -253,4 +253,34 @@ BOOST_AUTO_TEST_CASE(the_process_has_no_privileges) {
   close(ends[0]);
 }
 
+// Nobody knows then whether the file is whole, so a run never goes on from an older one.
+BOOST_AUTO_TEST_CASE(a_process_that_somebody_has_killed_says_nothing_of_the_file) {
+  for (const char* signal : {"KILL", "TERM"}) {
+    TempFolder folder;
+    const FakeReader reader(folder, std::string("kill -") + signal + " $$");
+    const auto opened = [&] { open(weights_file("net.h5")); };
+    test::require_error<CheckpointError>(opened, "was ended by a signal",
+                                         "Another process did this, or the system");
+  }
+  require_error<CheckpointError>(
+      [] {
+        TempFolder folder;
+        const FakeReader reader(folder, "kill -SEGV $$");
+        open(weights_file("net.h5"));
+      },
+      "was ended by a signal: Segmentation fault. The file is damaged, or made to do this");
+}
+
+BOOST_AUTO_TEST_CASE(a_forked_child_leaves_the_process_alone) {
+  std::optional<CheckpointReader> reader = open(weights_file("net.h5"));
+  const std::string key = reader->tensors().front().key;
+  const pid_t child = fork();
+  if (child == 0) {
+    reader.reset();
+    _exit(0);
+  }
+  BOOST_REQUIRE(waitpid(child, nullptr, 0) == child);
+  BOOST_TEST(reader->read(key).defined());
+}
+
 BOOST_AUTO_TEST_SUITE_END()

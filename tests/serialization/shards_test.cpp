@@ -347,4 +347,16 @@ BOOST_AUTO_TEST_CASE(an_index_of_safetensors_files_loads) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(an_index_without_its_shards_is_never_a_file_without_tensors) {
+  TempFolder folder;
+  const fs::path path = folder / "model.h5";
+  save(path, numbered_tensors(1), kSharded);
+  fs::remove(shards_in(folder.path()).at(0));
+  for (bool verify : {true, false}) {
+    require_error<CheckpointError>([&] { load(path, LoadOptions{.verify = verify}); },
+                                   "its shard 1 of 2 cannot be used", "there is no such file");
+    require_error<CheckpointError>([&] { inspect(path, "", verify); }, "its shard 1 of 2");
+  }
+}
+
 BOOST_AUTO_TEST_SUITE_END()

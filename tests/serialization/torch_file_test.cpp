@@ -158,6 +158,23 @@ BOOST_AUTO_TEST_CASE(views_keep_their_order_and_share_memory) {
   BOOST_TEST((values("row") == V{-1, -1, -1, -1}));
 }
 
+BOOST_AUTO_TEST_CASE(a_view_is_read_without_what_lies_around_it) {
+  const nn::StateDict all = load(weights_file("views.pt"));
+  const CheckpointReader reader = open(weights_file("views.pt"));
+  for (const auto& [key, tensor] : all) {
+    const Tensor alone = reader.read(key);
+    BOOST_TEST((alone.shape() == tensor.shape()), key);
+    BOOST_TEST(alone.to_vector<float>() == tensor.to_vector<float>(), key);
+  }
+  struct Row : nn::Module<Row> {
+    nn::Parameter row{zeros({4})};
+  } net;
+  for (bool low_memory : {false, true}) {
+    load(weights_file("views.pt"), net, {.strict = false, .low_memory = low_memory});
+    BOOST_TEST((net.row.to_vector<float>() == std::vector<float>{4, 5, 6, 7}));
+  }
+}
+
 BOOST_AUTO_TEST_CASE(dtypes_of_torch_alone_are_refused_when_they_are_needed) {
   const auto path = weights_file("other_dtypes.pt");
   BOOST_TEST(has(refusal_of(path), "tensor 'i8': its dtype int8 is none of Tenon's"));

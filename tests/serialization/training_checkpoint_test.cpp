@@ -16,6 +16,10 @@ using namespace tenon::test::training_run;
 using test::require_error;
 using Groups = std::vector<optim::ParamGroup<optim::AdamOptions>>;
 
+// The checkpoint would keep a reference to a model that is gone.
+static_assert(!std::is_constructible_v<CheckpointModel, nn::Linear>);
+static_assert(std::is_constructible_v<CheckpointModel, nn::Linear&>);
+
 BOOST_AUTO_TEST_CASE(values_of_users_are_kept_exactly) {
   TempFolder folder;
   const double nan = std::numeric_limits<double>::quiet_NaN(),
@@ -335,6 +339,50 @@ BOOST_AUTO_TEST_CASE(values_that_nobody_would_write_are_refused) {
     } catch (const CheckpointError&) {
     }
   }
+}
+
+BOOST_AUTO_TEST_CASE(a_schedule_is_stored_with_its_optimizer) {
+  TempFolder folder;
+  Run run;
+  require_error<StateDictError>(
+      [&] { save(folder / "x.h5", {.model = run.net, .scheduler = run.rate}); },
+      "cannot store scheduler: its optimizer", "Give it as .optimizer");
+  optim::SGD other(run.net.parameters(), {.lr = 0.1});
+  require_error<StateDictError>(
+      [&] {
+        save(folder / "x.h5",
+             {.model = run.net, .optimizer = other, .scheduler = {{"warm up", run.rate}}});
+      },
+      "cannot store scheduler \"warm up\": its optimizer");
+}
+
+BOOST_AUTO_TEST_CASE(loaders_of_another_order_do_not_fit) {
+  TempFolder folder;
+  const data::TensorDataset ten(ones({10, 3}), zeros({10}));
+  data::DataLoader plain(ten, {.batch_size = 2}),
+      sampled(ten, {.batch_size = 2, .sampler = data::SequentialSampler(10)}),
+      random(ten, {.batch_size = 2, .sampler = data::RandomSampler(10)});
+  save(folder / "plain.h5", Checkpoint{.loader = plain});
+  save(folder / "sampled.h5", Checkpoint{.loader = sampled});
+  load(folder / "sampled.h5", Checkpoint{.loader = sampled});
+  const std::string here = "SequentialSampler here, so that its place in the epoch means nothing";
+  require_error<StateDictError>([&] { load(folder / "plain.h5", Checkpoint{.loader = sampled}); },
+                                "loader: the sampler is none in the file and ", here);
+  require_error<StateDictError>([&] { load(folder / "sampled.h5", Checkpoint{.loader = plain}); },
+                                "SequentialSampler in the file and none here");
+  require_error<StateDictError>([&] { load(folder / "sampled.h5", Checkpoint{.loader = random}); },
+                                "SequentialSampler in the file and ", "RandomSampler here");
+}
+
+BOOST_AUTO_TEST_CASE(a_tensor_of_a_model_and_its_average_has_one_value) {
+  TempFolder folder;
+  nn::Linear model(2, 2), average(2, 2), shared = model;
+  save(folder / "x.h5", Checkpoint{.model = model, .average = average});
+  const auto before = model.bias.to_vector<float>();
+  require_error<StateDictError>(
+      [&] { load(folder / "x.h5", Checkpoint{.model = model, .average = shared}); },
+      "\"weight\" of the model and \"weight\" of its average are one tensor here");
+  BOOST_TEST(model.bias.to_vector<float>() == before);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

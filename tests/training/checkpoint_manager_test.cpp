@@ -164,6 +164,8 @@ BOOST_AUTO_TEST_CASE(errors_of_a_save_reach_the_next_call) {
   manager.step(run.all);
   require_error<CheckpointError>([&] { manager.save(run.all); }, "step-000000000001.h5",
                                  "it is a folder");
+  // It has begun nevertheless, to the same file.
+  require_error<CheckpointError>([&] { manager.wait(); }, "it is a folder");
   manager.step(run.all);
   manager.wait();
   BOOST_TEST(step_in(manager.latest().value()) == 2);
@@ -315,6 +317,30 @@ BOOST_AUTO_TEST_CASE(steps_count_and_are_saved_after_a_save_that_failed) {
   manager.wait();
   BOOST_TEST(errors == 1);
   BOOST_TEST(step_in(manager.latest().value()) == 4);
+}
+
+BOOST_AUTO_TEST_CASE(a_save_is_made_after_one_that_failed_behind_the_training) {
+  TempFolder folder;
+  Run run;
+  CheckpointManager manager(folder.path());
+  std::filesystem::create_directory(folder / "step-000000000001.h5");
+  run.all.step = 1;
+  manager.save(run.all);
+  run.all.step = 2;
+  require_error<CheckpointError>([&] { manager.save(run.all); }, "step-000000000001.h5");
+  manager.wait();
+  BOOST_TEST(step_in(manager.latest().value()) == 2);
+}
+
+BOOST_AUTO_TEST_CASE(old_files_go_even_if_the_newest_gets_no_name) {
+  TempFolder folder;
+  Run run;
+  CheckpointManager manager(folder.path(), {.every_steps = 1, .keep = 2, .async = false});
+  std::filesystem::create_directory(folder / "latest.h5");
+  for (int i = 0; i < 4; ++i)
+    require_error<CheckpointError>([&] { manager.step(run.all); }, "latest.h5");
+  BOOST_TEST((names_in(folder.path()) ==
+              std::set<std::string>{"latest.h5", "step-000000000003.h5", "step-000000000004.h5"}));
 }
 
 BOOST_AUTO_TEST_CASE(saved_behind_the_training_and_resumed_it_is_the_same_run) {

@@ -103,4 +103,21 @@ BOOST_AUTO_TEST_CASE(a_signal_after_the_last_step_is_not_lost) {
   BOOST_TEST(child.status == 1000 + SIGTERM, child.output);
 }
 
+namespace {
+int seen = 0;
+void see(int) { ++seen; }
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(a_handler_that_the_program_installs_meanwhile_stays) {
+  TempFolder folder;
+  const auto before = signal(SIGUSR1, SIG_DFL);
+  {
+    CheckpointManager manager(folder.path(), {.on_signals = true});
+    signal(SIGUSR1, see);
+  }
+  raise(SIGUSR1);
+  BOOST_TEST(seen == 1);
+  signal(SIGUSR1, before);
+}
+
 BOOST_AUTO_TEST_SUITE_END()

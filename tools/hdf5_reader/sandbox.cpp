@@ -22,7 +22,8 @@ void limit(decltype(RLIMIT_AS) what, uint64_t value) {
   rlimit now{};
   if (getrlimit(what, &now) != 0) return;
   const rlim_t least = std::min<rlim_t>(now.rlim_max, value);
-  const rlimit lowered{least, least};
+  // Who asks for more values gives it more time for them (ReaderProcess::extend).
+  const rlimit lowered{least, what == RLIMIT_CPU ? now.rlim_max : least};
   setrlimit(what, &lowered);
 }
 
