@@ -285,12 +285,10 @@ PreparedModel::PreparedModel(const std::filesystem::path& path, const KeySide& s
                              ModuleRef model, const LoadOptions& options)
     : staged(model, !options.low_memory), name_(model.type->name) {
   const auto conversion = std::make_shared<const Conversion>(source, options);
-  try {
+  to_load(path, [&] {
     map =
         map_converted(*conversion, source, side_of_model(staged.targets(), model), options, name_);
-  } catch (const StateDictError& error) {
-    throw StateDictError(with_file(error.what(), path));
-  }
+  });
   const auto make = [conversion, read](size_t taken) {
     return conversion->apply(taken, read(conversion->position(taken)));
   };
