@@ -172,10 +172,10 @@ void reduction(benchmark::State& state) {
   const auto timed = [](auto& parameters, const Tensor& loss) {
     for (auto& p : parameters) p.set_grad(Tensor());
     synchronize();
-    const auto start = std::chrono::steady_clock::now();
-    loss.backward();
-    synchronize();
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    return seconds_of([&] {
+      loss.backward();
+      synchronize();
+    });
   };
   std::vector<Tensor> parameters[3] = {apart[0].parameters(), at_end.parameters(),
                                        in_buckets.parameters()};
