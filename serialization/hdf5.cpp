@@ -15,30 +15,6 @@ ForkMutex& library_mutex() {
   return mutex.get();
 }
 
-// The walk starts at the cause, so the first entry says most.
-herr_t take_first(unsigned depth, const H5E_error2_t* error, void* text) noexcept {
-  try {
-    if (depth == 0 && error->desc) *static_cast<std::string*>(text) = error->desc;
-  } catch (...) {
-  }
-  return 0;
-}
-
-Handle half() {
-  Handle type(H5Tcopy(H5T_IEEE_F32LE), H5Tclose, "copy a type");
-  check(H5Tset_fields(type, 15, 10, 5, 0, 10), "describe half precision");
-  check(H5Tset_size(type, 2), "describe half precision");
-  check(H5Tset_ebias(type, 15), "describe half precision");
-  return type;
-}
-
-Handle boolean_enumeration() {
-  Handle type(H5Tenum_create(H5T_STD_I8LE), H5Tclose, "make the bool type");
-  for (int8_t value : {0, 1})
-    check(H5Tenum_insert(type, value ? "TRUE" : "FALSE", &value), "make the bool type");
-  return type;
-}
-
 hid_t plain_type(DType dtype) {
   switch (dtype) {
     case DType::f32:
@@ -82,23 +58,9 @@ Session::~Session() {
   H5Eset_auto2(H5E_DEFAULT, print_, print_data_);
 }
 
-std::string last_error() {
-  std::string text;
-  H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, take_first, &text);
-  return text.empty() ? "no reason given" : text;
-}
-
-void fail(const char* what) {
-  throw CheckpointError(fmt::format("HDF5 cannot {}: {}", what, last_error()));
-}
-
-Handle::Handle(hid_t id, Close close, const char* what) : id_(check(id, what)), close_(close) {}
-
-void Handle::close(const char* what) { check(close_(std::exchange(id_, -1)), what); }
-
 Handle stored_type(DType dtype) {
-  if (dtype == DType::f16) return half();
-  if (dtype == DType::boolean) return boolean_enumeration();
+  if (dtype == DType::f16) return hdf5::short_float<CheckpointError>(5);
+  if (dtype == DType::boolean) return hdf5::bool_type<CheckpointError>();
   return Handle(H5Tcopy(plain_type(dtype)), H5Tclose, "copy a type");
 }
 

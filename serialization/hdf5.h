@@ -4,13 +4,13 @@
 
 #include <cstdint>
 #include <mutex>
-#include <string>
-#include <utility>
 
 #include <hdf5.h>
 
 #include <tenon/core/base/fork.h>
 #include <tenon/core/dtype.h>
+#include <tenon/core/error.h>
+#include <tenon/serialization/hdf5_calls.h>
 
 namespace tenon::h5 {
 
@@ -34,31 +34,12 @@ class Session {
 // (1.10.8). So this function allocates and frees as much memory before HDF5 is called.
 void require_memory(uint64_t tensors, uint64_t name_bytes);
 
-// Returns what HDF5 says about its latest failure.
-std::string last_error();
+using Handle = hdf5::Handle<CheckpointError>;
 
-// An identifier and the function that closes it. The constructor throws the CheckpointError "HDF5
-// cannot <what>: <why>" if the identifier is that of a failed call.
-class Handle {
- public:
-  using Close = herr_t (*)(hid_t);
-  Handle(hid_t id, Close close, const char* what);
-  Handle(Handle&& other) noexcept : id_(std::exchange(other.id_, -1)), close_(other.close_) {}
-  ~Handle() {
-    if (id_ >= 0) close_(id_);
-  }
-  operator hid_t() const { return id_; }
-  // Closes now, and throws if that fails.
-  void close(const char* what);
-
- private:
-  hid_t id_;
-  Close close_;
-};
-
-// Throws as the constructor of Handle does if `status` is negative, otherwise returns it.
 template <class T>
-T check(T status, const char* what);
+T check(T status, const char* what) {
+  return hdf5::check<CheckpointError>(status, what);
+}
 
 // Returns the type that a dtype has in a checkpoint. It is little-endian; bool is h5py's
 // enumeration, and bf16 is stored as unsigned 16-bit words.
@@ -66,13 +47,5 @@ Handle stored_type(DType dtype);
 
 // Returns the type of texts of a fixed length, in UTF-8 and padded with zeros.
 Handle text_type(size_t bytes);
-
-[[noreturn]] void fail(const char* what);
-
-template <class T>
-T check(T status, const char* what) {
-  if (status < 0) fail(what);
-  return status;
-}
 
 }  // namespace tenon::h5

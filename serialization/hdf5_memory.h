@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <exception>
 #include <functional>
 #include <span>
 #include <unordered_map>
@@ -52,10 +51,6 @@ class MemoryFile {
   // Whether the file contains everything that was written, and there was memory to open it.
   bool is_whole() const { return whole_; }
   void note_lack_of_memory() { whole_ = false; }
-  // Throws what the image threw when it was read. HDF5 has made an error of its own of it.
-  void rethrow() const {
-    if (error_) std::rethrow_exception(error_);
-  }
   uint64_t size() const { return end_; }
   void resize(uint64_t end) { end_ = end; }
 
@@ -68,7 +63,6 @@ class MemoryFile {
   using Page = std::array<std::byte, kPageBytes>;
 
   FileImage image_;
-  mutable std::exception_ptr error_;
   std::unordered_map<uint64_t, Page> pages_;
   uint64_t end_ = 0;
   bool whole_ = true;

@@ -77,20 +77,6 @@ Handle add_group(hid_t file, hid_t utf8_name, const std::string& name) {
                 "make a group");
 }
 
-// Returns where the values of a dataset begin in the file. H5Dget_offset alone is not enough: it
-// adds the length of the user block to any stored address, so the address that means "nowhere"
-// becomes a position in the middle of the user block.
-uint64_t offset_of(hid_t dataset) {
-  H5D_space_status_t status = H5D_SPACE_STATUS_ERROR;
-  check(H5Dget_space_status(dataset, &status), "look for its values");
-  if (status != H5D_SPACE_STATUS_ALLOCATED)
-    throw CheckpointError("no space is set aside for its values");
-  const haddr_t offset = H5Dget_offset(dataset);
-  if (offset == HADDR_UNDEF || offset < kCheckpointHeaderBytes)
-    throw CheckpointError("its values are outside the file");
-  return offset;
-}
-
 void add_tensor(hid_t file, hid_t properties, hid_t utf8_name, StoredTensor& tensor) {
   if (const char* fault = fault_of_key(tensor.group, tensor.key))
     throw CheckpointError(fmt::format("cannot store a tensor under the key '{}': {}. Rename it",
@@ -104,7 +90,8 @@ void add_tensor(hid_t file, hid_t properties, hid_t utf8_name, StoredTensor& ten
                  H5Dclose, fmt::format("store a tensor named '{}'", printable(tensor.key)).c_str());
   write_text(dataset, kDtypeName, name_of(tensor.dtype));
   tensor.bytes = static_cast<uint64_t>(tensor.shape.numel()) * size_of(tensor.dtype);
-  tensor.offset = tensor.bytes ? offset_of(dataset) : 0;
+  tensor.offset =
+      tensor.bytes ? hdf5::offset_of<CheckpointError>(dataset, kCheckpointHeaderBytes) : 0;
 }
 
 }  // namespace

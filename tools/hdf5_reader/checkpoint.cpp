@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include <tenon/serialization/index_wire.h>
 
 namespace tenon::reader {
@@ -54,7 +56,7 @@ void check_version(hid_t file) {
   const Handle space(H5Aget_space(attribute), H5Sclose, "read the format version");
   if (H5Sget_simple_extent_npoints(space) != 1) throw Fault("its format version is not one number");
   check(H5Aread(attribute, H5T_NATIVE_UINT32, &version), "read the format version");
-  if (version != kFormatVersion) throw Fault("its format version is " + std::to_string(version));
+  if (version != kFormatVersion) throw Fault(fmt::format("its format version is {}", version));
 }
 
 Type read_dtype(hid_t dataset) {
@@ -70,11 +72,7 @@ Type read_dtype(hid_t dataset) {
 // and bf16 is stored as unsigned 16-bit words.
 Handle stored_type(Type dtype) {
   if (dtype == Type::bf16) return Handle(H5Tcopy(H5T_STD_U16LE), H5Tclose, "copy a type");
-  if (dtype != Type::boolean) return memory_type(dtype);
-  Handle type(H5Tenum_create(H5T_STD_I8LE), H5Tclose, "make the bool type");
-  for (int8_t value : {0, 1})
-    check(H5Tenum_insert(type, value ? "TRUE" : "FALSE", &value), "make the bool type");
-  return type;
+  return dtype == Type::boolean ? hdf5::bool_type<Fault>() : memory_type(dtype);
 }
 
 std::vector<uint64_t> read_dims(hid_t dataset) {
@@ -83,24 +81,11 @@ std::vector<uint64_t> read_dims(hid_t dataset) {
   if (kind != H5S_SCALAR && kind != H5S_SIMPLE) throw Fault("it has no shape");
   const int rank = check(H5Sget_simple_extent_ndims(space), "read a shape");
   if (rank > static_cast<int>(hdf5_wire::kMaxRank))
-    throw Fault("it has " + std::to_string(rank) + " dimensions, and a tensor has at most " +
-                std::to_string(hdf5_wire::kMaxRank));
+    throw Fault(fmt::format("it has {} dimensions, and a tensor has at most {}", rank,
+                            hdf5_wire::kMaxRank));
   std::array<hsize_t, hdf5_wire::kMaxRank> dims{};
   if (rank > 0) check(H5Sget_simple_extent_dims(space, dims.data(), nullptr), "read a shape");
   return {dims.begin(), dims.begin() + rank};
-}
-
-// Returns where the values of a dataset begin in the file. H5Dget_offset alone is not enough: it
-// adds the length of the user block to any stored address, so the address that means "nowhere"
-// becomes a position in the middle of the user block.
-uint64_t offset_of(hid_t dataset) {
-  H5D_space_status_t status = H5D_SPACE_STATUS_ERROR;
-  check(H5Dget_space_status(dataset, &status), "look for its values");
-  if (status != H5D_SPACE_STATUS_ALLOCATED) throw Fault("no space is set aside for its values");
-  const haddr_t offset = H5Dget_offset(dataset);
-  if (offset == HADDR_UNDEF || offset < kHeaderBytes)
-    throw Fault("its values are outside the file");
-  return offset;
 }
 
 struct Links {
@@ -207,7 +192,8 @@ class Index {
       throw Fault("its HDF5 type is not the one that " +
                   std::string(kDtypes[static_cast<size_t>(dtype)]) + " is stored as");
     const bool empty = std::find(dims.begin(), dims.end(), uint64_t{0}) != dims.end();
-    add(tensors, group, name, dtype, dims, empty ? 0 : offset_of(dataset));
+    add(tensors, group, name, dtype, dims,
+        empty ? 0 : hdf5::offset_of<Fault>(dataset, kHeaderBytes));
   }
 
   void add(std::string& tensors, uint32_t group, const std::string& key, Type type,

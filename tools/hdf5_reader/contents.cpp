@@ -21,14 +21,6 @@ constexpr size_t kMaxLinks = 1'000'000;
 constexpr uint64_t kFreeChunkBytes = uint64_t{64}
                                      << 20;  // a chunk may be as large as the file and this
 
-herr_t take_first(unsigned depth, const H5E_error2_t* error, void* text) noexcept {
-  try {
-    if (depth == 0 && error->desc) *static_cast<std::string*>(text) = error->desc;
-  } catch (...) {
-  }
-  return 0;
-}
-
 // Sets dims, or kind and why.
 void describe_shape(hid_t dataset, Item& item) {
   const Handle space(H5Dget_space(dataset), H5Sclose, "read its shape");
@@ -242,11 +234,8 @@ class Walk {
   }
 
   void describe_failure(const std::string& path) {
-    try {
-      fail("open it");
-    } catch (const Fault& fault) {
-      items_.push_back({path, EntryKind::unreadable, Type::f32, {}, fault.what()});
-    }
+    const std::string why = "HDF5 cannot open it: " + hdf5::last_error();
+    items_.push_back({path, EntryKind::unreadable, Type::f32, {}, why});
   }
   void leave_out(const std::string& path, const char* why) {
     items_.push_back({path, EntryKind::left_out, Type::f32, {}, why});
@@ -267,13 +256,6 @@ bool has_block_in_front(hid_t file) {
 }
 
 }  // namespace
-
-void fail(const char* what) {
-  std::string why;
-  H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, take_first, &why);
-  H5Eclear2(H5E_DEFAULT);
-  throw Fault(std::string("HDF5 cannot ") + what + ": " + (why.empty() ? "no reason given" : why));
-}
 
 FileContents list_contents(hid_t file, uint64_t file_bytes) {
   FileContents contents;

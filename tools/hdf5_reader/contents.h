@@ -5,11 +5,11 @@
 #include <cstdint>
 #include <stdexcept>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <hdf5.h>
 
+#include <tenon/serialization/hdf5_calls.h>
 #include <tenon/serialization/hdf5_wire.h>
 
 namespace tenon::reader {
@@ -19,29 +19,12 @@ struct Fault : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Throws the Fault "HDF5 cannot <what>: <why>".
-[[noreturn]] void fail(const char* what);
+using Handle = hdf5::Handle<Fault>;
+
 template <class T>
 T check(T status, const char* what) {
-  if (status < 0) fail(what);
-  return status;
+  return hdf5::check<Fault>(status, what);
 }
-
-// An identifier and the function that closes it.
-class Handle {
- public:
-  Handle(hid_t id, herr_t (*close)(hid_t), const char* what)
-      : id_(check(id, what)), close_(close) {}
-  Handle(Handle&& other) noexcept : id_(std::exchange(other.id_, -1)), close_(other.close_) {}
-  ~Handle() {
-    if (id_ >= 0) close_(id_);
-  }
-  operator hid_t() const { return id_; }
-
- private:
-  hid_t id_;
-  herr_t (*close_)(hid_t);
-};
 
 struct Item {
   std::string path;  // "layer/kernel:0"

@@ -13,15 +13,6 @@ namespace {
 using hdf5_wire::EntryKind;
 using hdf5_wire::Type;
 
-// Floating-point types that HDF5 1.10 has no name for.
-Handle short_float(size_t sign, size_t exponent_bits, size_t mantissa_bits, size_t bias) {
-  Handle type(H5Tcopy(H5T_IEEE_F32LE), H5Tclose, "copy a type");
-  check(H5Tset_fields(type, sign, mantissa_bits, exponent_bits, 0, mantissa_bits), "make a type");
-  check(H5Tset_size(type, 2), "make a type");
-  check(H5Tset_ebias(type, bias), "make a type");
-  return type;
-}
-
 // Whether a type is `wanted`, in either order of bytes.
 bool is_type(hid_t type, const Handle& wanted) {
   for (const H5T_order_t order : {H5T_ORDER_LE, H5T_ORDER_BE}) {
@@ -117,9 +108,9 @@ Handle memory_type(Type type) {
     case Type::f64:
       return copy(H5T_IEEE_F64LE);
     case Type::f16:
-      return short_float(15, 5, 10, 15);
+      return hdf5::short_float<Fault>(5);
     case Type::bf16:
-      return short_float(15, 8, 7, 127);
+      return hdf5::short_float<Fault>(8);
     case Type::i64:
       return copy(H5T_STD_I64LE);
     case Type::i32:
