@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include <tenon/conformance/worker_process.h>
+#include <tenon/core/base/uninterrupted.h>
 #include <tenon/core/error.h>
 
 namespace tenon::conformance {
@@ -57,8 +58,7 @@ std::vector<std::string> environment_with(const Variables& changes) {
 
 int wait_for(pid_t process) {
   int status = 0;
-  while (waitpid(process, &status, 0) < 0 && errno == EINTR) {
-  }
+  uninterrupted([&] { return waitpid(process, &status, 0); });
   return status;
 }
 

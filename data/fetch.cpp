@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <tenon/core/base/printable.h>
+#include <tenon/core/base/uninterrupted.h>
 #include <tenon/core/error.h>
 #include <tenon/core/format.h>
 #include <tenon/data/fetch.h>
@@ -52,8 +53,7 @@ Outcome run(const std::vector<std::string>& words) {
   close(ends[0]);
   if (error) return outcome;
   int status = 0;
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
+  uninterrupted([&] { return waitpid(child, &status, 0); });
   outcome.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   while (!outcome.errors.empty() && outcome.errors.back() == '\n') outcome.errors.pop_back();
   return outcome;

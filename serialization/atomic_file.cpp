@@ -16,6 +16,7 @@
 
 #include <tenon/core/base/printable.h>
 #include <tenon/core/base/standard_streams.h>
+#include <tenon/core/base/uninterrupted.h>
 #include <tenon/core/error.h>
 #include <tenon/core/format.h>
 #include <tenon/serialization/atomic_file.h>
@@ -52,13 +53,6 @@ constexpr std::string_view kTemporary = ".tmp.";
 
 std::string temporary_prefix(const std::filesystem::path& target) {
   return fmt::format(".{}{}", target.filename().string(), kTemporary);
-}
-
-// Repeats a system call while signals interrupt it.
-template <class Call>
-auto uninterrupted(Call&& call) {
-  for (;;)
-    if (const auto result = call(); result >= 0 || errno != EINTR) return result;
 }
 
 // Returns the process in the name of a temporary file, or 0 if the name does not end in

@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <tenon/core/base/uninterrupted.h>
 #include <tenon/core/format.h>
 #include <tenon/serialization/checked_writer.h>
 #include <tenon/serialization/header.h>
@@ -25,13 +26,6 @@ static_assert(kWrittenChunk % kCheckpointPieceBytes == 0);
 constexpr uint64_t kLeastChunks = 4;
 constexpr uint64_t kSendBytes = uint64_t{16} << 20;
 constexpr uint64_t kNobodysTurn = ~uint64_t{0};  // a chunk before could not be written
-
-// Calls transfer() again while signals interrupt it.
-template <class Transfer>
-ssize_t transferred(Transfer&& transfer) {
-  for (;;)
-    if (const ssize_t n = transfer(); n >= 0 || errno != EINTR) return n;
-}
 
 }  // namespace
 
@@ -185,7 +179,7 @@ void CheckedWriter::write_and_sum(Bytes chunk, uint64_t offset, uint64_t number)
 void CheckedWriter::write_and_read_back(Bytes chunk, uint64_t offset, std::byte* read_back) const {
   const size_t count = chunk.size();
   for (size_t done = 0; done < count;) {
-    const ssize_t n = transferred([&] {
+    const ssize_t n = uninterrupted([&] {
       return pwrite(file_, chunk.data() + done, count - done, static_cast<off_t>(offset + done));
     });
     if (n <= 0)
@@ -193,7 +187,7 @@ void CheckedWriter::write_and_read_back(Bytes chunk, uint64_t offset, std::byte*
     done += static_cast<size_t>(n);
   }
   for (size_t done = 0; done < count;) {
-    const ssize_t n = transferred([&] {
+    const ssize_t n = uninterrupted([&] {
       return pread(file_, read_back + done, count - done, static_cast<off_t>(offset + done));
     });
     if (n < 0) fail_("reading it back failed", errno);

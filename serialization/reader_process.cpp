@@ -22,6 +22,7 @@
 #include <tenon/core/base/environment.h>
 #include <tenon/core/base/printable.h>
 #include <tenon/core/base/standard_streams.h>
+#include <tenon/core/base/uninterrupted.h>
 #include <tenon/core/error.h>
 #include <tenon/core/format.h>
 #include <tenon/serialization/reader_process.h>
@@ -183,8 +184,7 @@ void ReaderProcess::stop() {
     if (handle_ < 0 || syscall(SYS_pidfd_send_signal, handle_, SIGKILL, nullptr, 0) != 0)
 #endif
       if (handle_ < 0) kill(process_, SIGKILL);
-    while (waitpid(process_, nullptr, 0) < 0 && errno == EINTR) {
-    }
+    uninterrupted([&] { return waitpid(process_, nullptr, 0); });
     process_ = -1;
   }
   if (handle_ >= 0) close(std::exchange(handle_, -1));

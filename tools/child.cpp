@@ -18,6 +18,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <tenon/core/base/uninterrupted.h>
+
 namespace tenon::tools {
 
 namespace {
@@ -182,8 +184,7 @@ ChildResult in_child(const std::function<std::string()>& work, std::chrono::mill
   close(ends[0]);
   if (!in_time) {
     kill(-child, SIGKILL);  // with what it has started
-    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
-    }
+    uninterrupted([&] { return waitpid(child, &status, 0); });
     result.ended = fmt::format("did not end within {} s{}",
                                std::chrono::duration<double>(limit).count(), place);
   } else if (WIFSIGNALED(status)) {

@@ -26,6 +26,7 @@
 #include <unistd.h>
 
 #include <tenon/core/base/printable.h>
+#include <tenon/core/base/uninterrupted.h>
 #include <tenon/core/error.h>
 
 #include "confined.h"
@@ -180,8 +181,7 @@ int pass_on(const Confinement& confinement, pid_t child, int out, int err) {
   }
   if (!ended) {
     kill(child, SIGKILL);
-    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
-    }
+    uninterrupted([&] { return waitpid(child, &status, 0); });
   }
   end_what_is_left();
   if (WIFEXITED(status)) std::cout << printable_lines(output.text[0]) << std::flush;

@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <tenon/core/base/uninterrupted.h>
 #include <tenon/plugins/host/files.h>
 #include <tenon/plugins/host/linker_check.h>
 
@@ -71,8 +72,7 @@ std::string run(std::vector<std::string> command, std::vector<std::string> varia
   close(ends[0]);
   if (failed) return std::strerror(failed);
   int status = 0;
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
+  uninterrupted([&] { return waitpid(child, &status, 0); });
   return WIFSIGNALED(status) ? strsignal(WTERMSIG(status)) : "";
 }
 
