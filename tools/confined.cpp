@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
-#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <set>
@@ -15,11 +14,11 @@
 #include <linux/capability.h>
 #include <malloc.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "process_limits.h"
 #include "system_call_filter.h"
 
 namespace tenon::tools {
@@ -43,24 +42,6 @@ constexpr bool kThreadSanitizer = false;
 
 bool memory_is_limited = false;
 
-bool lower(decltype(RLIMIT_AS) what, uint64_t value) {
-  rlimit now{};
-  if (getrlimit(what, &now) != 0) return false;
-  const rlim_t least = std::min<rlim_t>(now.rlim_max, value);
-  const rlimit lowered{least, least};
-  return setrlimit(what, &lowered) == 0;
-}
-
-// How many bytes of addresses this process uses; 0 where nobody says.
-uint64_t used_addresses() {
-  unsigned long long pages = 0;
-  if (std::FILE* file = std::fopen("/proc/self/statm", "re")) {
-    if (std::fscanf(file, "%llu", &pages) != 1) pages = 0;
-    std::fclose(file);
-  }
-  return pages * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
-}
-
 void limit_memory_and_time(const Confinement& confinement) {
   constexpr uint64_t kMemory = uint64_t{1} << 30, kMemoryPerByte = 8;
   uint64_t bytes = 0;
@@ -69,7 +50,7 @@ void limit_memory_and_time(const Confinement& confinement) {
   const uint64_t used = used_addresses();
   if (used > 0 && !__builtin_mul_overflow(confinement.bytes, kMemoryPerByte, &bytes) &&
       !__builtin_add_overflow(bytes, used + kMemory, &bytes))
-    memory_is_limited = lower(RLIMIT_AS, bytes);
+    memory_is_limited = lower_limit(RLIMIT_AS, bytes);
 }
 
 // The capabilities of root, except to read files of others, which it may be told to do.
@@ -208,9 +189,9 @@ void confine(const Confinement& confinement) {
   if (kThreadSanitizer) return;  // its own threads and memory need all of that
   std::signal(SIGXFSZ, SIG_IGN);
   if (!kAddressSanitizer) limit_memory_and_time(confinement);
-  lower(RLIMIT_CPU, confinement.seconds);
-  lower(RLIMIT_FSIZE, 0);
-  lower(RLIMIT_CORE, 0);
+  lower_limit(RLIMIT_CPU, confinement.seconds);
+  lower_limit(RLIMIT_FSIZE, 0);
+  lower_limit(RLIMIT_CORE, 0);
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return;
   const bool signals_stay_inside = forbid_other_files(confinement.file);
   drop_capabilities();

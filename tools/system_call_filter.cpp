@@ -6,7 +6,6 @@
 #include <vector>
 
 #include <fcntl.h>
-#include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sched.h>
@@ -16,16 +15,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "process_limits.h"
+
 namespace tenon::tools {
 namespace {
-
-#if defined(__x86_64__)
-constexpr uint32_t kProcessor = AUDIT_ARCH_X86_64;
-#elif defined(__aarch64__)
-constexpr uint32_t kProcessor = AUDIT_ARCH_AARCH64;
-#else
-constexpr uint32_t kProcessor = 0;
-#endif
 
 constexpr uint32_t kRefusal = SECCOMP_RET_ERRNO | EPERM;
 
@@ -70,7 +63,7 @@ class Filter {
  public:
   Filter() {
     load(offsetof(seccomp_data, arch));
-    jump(BPF_JEQ, kProcessor, 1, 0);
+    jump(BPF_JEQ, kAuditProcessor, 1, 0);
     answer(kRefusal);
     load(offsetof(seccomp_data, nr));
 #ifdef __x86_64__
@@ -127,7 +120,7 @@ class Filter {
 }  // namespace
 
 void forbid_system_calls(const Exceptions& exceptions) {
-  if (kProcessor == 0) return;
+  if (kAuditProcessor == 0) return;
   Filter filter;
   for (const uint32_t call : kForbidden) filter.forbid(call);
   if (!exceptions.debugging) filter.forbid(__NR_ptrace);

@@ -3,48 +3,21 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
-#include <cstdio>
 #include <iterator>
 
-#include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "../process_limits.h"
 
 namespace tenon::reader {
 namespace {
 
-void limit(decltype(RLIMIT_AS) what, uint64_t value) {
-  rlimit now{};
-  if (getrlimit(what, &now) != 0) return;
-  const rlim_t least = std::min<rlim_t>(now.rlim_max, value);
-  // Who asks for more values gives it more time for them (ReaderProcess::extend).
-  const rlimit lowered{least, what == RLIMIT_CPU ? now.rlim_max : least};
-  setrlimit(what, &lowered);
-}
-
-// Returns how many bytes of addresses this process uses.
-uint64_t address_bytes() {
-  unsigned long long pages = 0;
-  if (std::FILE* file = std::fopen("/proc/self/statm", "re")) {
-    if (std::fscanf(file, "%llu", &pages) != 1) pages = 0;
-    std::fclose(file);
-  }
-  // Where /proc is absent: the libraries and the program.
-  return pages ? pages * static_cast<uint64_t>(sysconf(_SC_PAGESIZE)) : uint64_t{512} << 20;
-}
-
-#if defined(__x86_64__)
-constexpr uint32_t kArchitecture = AUDIT_ARCH_X86_64;
-#elif defined(__aarch64__)
-constexpr uint32_t kArchitecture = AUDIT_ARCH_AARCH64;
-#else
-constexpr uint32_t kArchitecture = 0;  // its system calls have not been looked at
-#endif
+using tools::kAuditProcessor, tools::lower_limit;
 
 // Allowed whatever their arguments are. Files are given by number, and only the socket is open.
 constexpr long kAllowed[] = {__NR_read,         __NR_write,           __NR_munmap,
@@ -67,18 +40,21 @@ void close_other_files(int first) {
 }
 
 void limit_resources(uint64_t more, uint64_t seconds) {
+  constexpr uint64_t kOwn = uint64_t{512} << 20;  // the libraries and the program, at the most
+  const uint64_t used = tools::used_addresses();
   uint64_t bytes = 0;
-  if (!__builtin_add_overflow(address_bytes(), more, &bytes)) limit(RLIMIT_AS, bytes);
-  limit(RLIMIT_CPU, seconds);
-  limit(RLIMIT_NOFILE, 0);
-  limit(RLIMIT_FSIZE, 0);
-  limit(RLIMIT_CORE, 0);
+  if (!__builtin_add_overflow(used ? used : kOwn, more, &bytes)) lower_limit(RLIMIT_AS, bytes);
+  // Who asks for more values gives it more time for them (ReaderProcess::extend).
+  lower_limit(RLIMIT_CPU, seconds, /*keeps_hard=*/true);
+  lower_limit(RLIMIT_NOFILE, 0);
+  lower_limit(RLIMIT_FSIZE, 0);
+  lower_limit(RLIMIT_CORE, 0);
   prctl(PR_SET_DUMPABLE, 0);
 }
 
 bool forbid_system_calls() {
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return false;
-  if (kArchitecture == 0) return false;
+  if (kAuditProcessor == 0) return false;
   constexpr size_t kPlain = std::size(kAllowed), kGuarded = std::size(kAllowedWithoutExec);
   sock_filter program[5 + 2 * kPlain + 5 * kGuarded];
   size_t n = 0;
@@ -91,7 +67,7 @@ bool forbid_system_calls() {
     program[n++] = BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 0, skipped);
   };
   load(offsetof(seccomp_data, arch));
-  program[n++] = BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, kArchitecture, 1, 0);
+  program[n++] = BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, kAuditProcessor, 1, 0);
   answer(SECCOMP_RET_ERRNO | EPERM);
   load(offsetof(seccomp_data, nr));
   for (const long number : kAllowed) {
