@@ -52,7 +52,6 @@ class Draft {
 
   // Whether anything but the nodes needs the value: it is from outside, or goes on to live.
   bool needed_outside(uint32_t value) const { return !trace.values[value].inside || kept_[value]; }
-  bool is_kept(uint32_t value) const { return kept_[value]; }
   // The part that a node belongs to.
   uint32_t part_of(uint32_t node) const;
 

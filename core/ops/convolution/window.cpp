@@ -19,10 +19,6 @@ void check_sizes(const char* op, const char* name, const Shape& sizes, int64_t l
                                  small ? least : most, sizes));
 }
 
-void check_pair(const char* op, const char* name, const Pair& pair, int64_t least) {
-  check_sizes(op, name, pair.shape(), least);
-}
-
 int64_t window_positions(int64_t size, int64_t kernel, int64_t stride, int64_t padding,
                          int64_t dilation, bool ceil_mode) {
   // The kernel may be a dimension of an expanded weight, so its product with the dilation needs

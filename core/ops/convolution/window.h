@@ -2,14 +2,12 @@
 #pragma once
 
 #include <tenon/core/dispatch/op.h>
-#include <tenon/core/pair.h>
 
 namespace tenon {
 
 // Throws a ValueError unless all of the one to three numbers are from `least` to 2^31 - 1, with
 // which plugins can compute sizes and offsets in a plane without overflow.
 void check_sizes(const char* op, const char* name, const Shape& sizes, int64_t least);
-void check_pair(const char* op, const char* name, const Pair& pair, int64_t least);
 
 // Returns the number of positions of a window along one axis, as PyTorch's pooling_output_shape
 // does, or 0 if the window is larger than the padded input.
