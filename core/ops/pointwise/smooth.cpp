@@ -24,37 +24,50 @@ Tensor run_backward(const Tensor& g, const Tensor& x, Scalars scalars) {
 }
 
 template <class A>
+void smooth_gradient(const GradContext& c, Grads g) {
+  g[0] = run_backward<A>(c.grad(), c.input(0), c.scalars);
+}
+
+template <class A>
+void decompose_smooth(const Call& call, Outputs& out) {
+  out.push_back(A::value(call.in(0), call.scalars));
+}
+
+template <class A>
 OpSpec forward_spec(const char* name, uint8_t scalars = 0) {
   return {
       .name = name,
       .infer = infer_floating,
-      .gradient = [](const GradContext& c,
-                     Grads g) { g[0] = run_backward<A>(c.grad(), c.input(0), c.scalars); },
+      .gradient = smooth_gradient<A>,
       .saves_inputs = 1,
       .pointwise = true,
       .promotion = Promotion::floating,
-      .decompose = [](const Call& call,
-                      Outputs& out) { out.push_back(A::value(call.in(0), call.scalars)); },
+      .decompose = decompose_smooth<A>,
       .scalars = scalars,
   };
 }
+
+template <class A>
+void smooth_backward_gradient(const GradContext& c, Grads g) {
+  const Tensor& x = c.input(1);
+  if (c.needs(0)) g[0] = run_backward<A>(c.grad(), x, c.scalars);
+  if (c.needs(1)) g[1] = c.grad() * c.input(0) * A::curvature(x, c.scalars);
+}
+
+template <class A>
+void decompose_smooth_backward(const Call& call, Outputs& out) {
+  out.push_back(call.in(0) * A::slope(call.in(1), call.scalars));
+}
+
 template <class A>
 OpSpec backward_spec(const char* name, uint8_t scalars = 0) {
   return {
       .name = name,
       .infer = infer_slope,
-      .gradient =
-          [](const GradContext& c, Grads g) {
-            const Tensor& x = c.input(1);
-            if (c.needs(0)) g[0] = run_backward<A>(c.grad(), x, c.scalars);
-            if (c.needs(1)) g[1] = c.grad() * c.input(0) * A::curvature(x, c.scalars);
-          },
+      .gradient = smooth_backward_gradient<A>,
       .saves_inputs = 3,
       .pointwise = true,
-      .decompose =
-          [](const Call& call, Outputs& out) {
-            out.push_back(call.in(0) * A::slope(call.in(1), call.scalars));
-          },
+      .decompose = decompose_smooth_backward<A>,
       .scalars = scalars,
   };
 }
