@@ -4,6 +4,8 @@
 #include <cmath>
 #include <functional>
 
+#include <fmt/core.h>
+
 #include <tenon/conformance/bytes.h>
 #include <tenon/conformance/case_files.h>
 #include <tenon/conformance/compare.h>
@@ -145,7 +147,7 @@ void compare_gradients(const CaseRun& run, const Subject& subject, const Differe
   const auto compare_all = [&](const List& found, const char* how) {
     for (size_t i = 0; i < found.size(); ++i)
       findings.look([&] {
-        compare(found[i], expected[i], run, subject, "gradient " + std::to_string(i) + how);
+        compare(found[i], expected[i], run, subject, fmt::format("gradient {}{}", i, how));
       });
   };
   findings.look([&] { compare_all(d.gradients(false), ""); });
@@ -165,7 +167,7 @@ void compare_inputs(const CaseRun& run, const List& in, Findings& findings) {
   for (size_t i = 0; i < in.size(); ++i)
     findings.look([&] {
       if (in[i].defined() && bytes_of(in[i]) != bytes_of(in_dtype(c.in[i], run.dtype)))
-        throw Mismatch("input " + std::to_string(i) + " was changed");
+        throw Mismatch(fmt::format("input {} was changed", i));
     });
 }
 
@@ -174,8 +176,7 @@ void run_case(const CaseRun& run, const Subject& subject) {
   const Expected expected = expected_of(run, subject);
   const List in = inputs_of(run, subject), out = run.line->call(c.args, in);
   if (out.size() != expected.out.size())
-    throw Mismatch(std::to_string(out.size()) + " results, expected " +
-                   std::to_string(expected.out.size()));
+    throw Mismatch(fmt::format("{} results, expected {}", out.size(), expected.out.size()));
   Findings findings;
   for (size_t i = 0; i < out.size(); ++i)
     findings.look([&] {
@@ -258,7 +259,7 @@ std::string cases_beside_the_table(const CaseFolder& folder) {
   };
   std::string text;
   for (auto& [op, cases] : folder.by_op)
-    if (!runs(op)) text += " " + op + "(" + std::to_string(cases.size()) + ")";
+    if (!runs(op)) text += fmt::format(" {}({})", op, cases.size());
   return text;
 }
 

@@ -3,6 +3,7 @@
 #include <set>
 #include <sstream>
 
+#include <fmt/core.h>
 #include <hdf5.h>
 
 #include <tenon/conformance/case.h>
@@ -39,10 +40,8 @@ std::string reason_of_hdf5() {
   const std::string reason = reason_of_hdf5();  // before the next call, which clears it
   unsigned major = 0, minor = 0, release = 0;
   H5get_libversion(&major, &minor, &release);
-  const std::string version =
-      std::to_string(major) + "." + std::to_string(minor) + "." + std::to_string(release);
-  const std::string text =
-      "HDF5 " + version + " cannot open " + what + (reason.empty() ? "" : ": ") + reason;
+  const std::string text = fmt::format("HDF5 {}.{}.{} cannot open {}{}{}", major, minor, release,
+                                       what, reason.empty() ? "" : ": ", reason);
   if (reason.find("bad version number") != reason.npos) throw TooNew(text);
   throw DataError(text);
 }
@@ -131,7 +130,7 @@ Shape shape_of(hid_t space, const std::string& name) {
           name + " has more dimensions than a tensor");
   const hssize_t elements = H5Sget_simple_extent_npoints(space);
   require(elements >= 0 && elements <= kMostElements,
-          name + " has more than " + std::to_string(kMostElements) + " elements");
+          fmt::format("{} has more than {} elements", name, kMostElements));
   Shape shape;
   for (int d = 0; d < rank; ++d) {
     require(dims[d] <= hsize_t{1} << 40, name + " has a dimension that is too long");
@@ -225,13 +224,13 @@ void sort_by_name(ReferenceCase& c, hid_t group, std::string_view names) {
   for (std::string name; words >> name; last = name)
     if (!take([&](const std::string& n) { return n == name || n == name + ".0"; }))
       in.emplace_back(), gin.emplace_back();
-  for (int i = 1; take([&](const std::string& n) { return n == last + "." + std::to_string(i); });)
+  for (int i = 1; take([&](const std::string& n) { return n == fmt::format("{}.{}", last, i); });)
     ++i;
   for (size_t i = 0; i < used.size(); ++i)
-    require(used[i], "input " + std::to_string(i) +
-                         " has a name that the table of operators does "
-                         "not know (it knows " +
-                         std::string(names) + ")");
+    require(
+        used[i],
+        fmt::format("input {} has a name that the table of operators does not know (it knows {})",
+                    i, names));
   c.in = std::move(in), c.gin = std::move(gin);
 }
 

@@ -4,6 +4,7 @@
 #include <tenon/conformance/bytes.h>
 #include <tenon/conformance/compare.h>
 #include <tenon/conformance/fused.h>
+#include <tenon/core/format.h>
 
 namespace tenon::conformance {
 
@@ -30,9 +31,8 @@ bool is_nan(DType dtype, uint64_t bits) {
 
 void require_bits_of_members(const Tensor& found, const Tensor& expected, const std::string& what) {
   if (found.dtype() != expected.dtype() || !(found.shape() == expected.shape()))
-    throw Mismatch(what + " is " + std::string(name_of(found.dtype())) + " " + found.shape().str() +
-                   ", and of the members one by one " + std::string(name_of(expected.dtype())) +
-                   " " + expected.shape().str());
+    throw Mismatch(fmt::format("{} is {} {}, and of the members one by one {} {}", what,
+                               found.dtype(), found.shape(), expected.dtype(), expected.shape()));
   const auto a = bytes_of(found), b = bytes_of(expected);
   const size_t size = size_of(found.dtype());
   for (size_t at = 0; at < a.size(); at += size) {
@@ -40,8 +40,8 @@ void require_bits_of_members(const Tensor& found, const Tensor& expected, const 
     std::memcpy(&x, a.data() + at, size);
     std::memcpy(&y, b.data() + at, size);
     if (x != y && !(is_nan(found.dtype(), x) && is_nan(found.dtype(), y)))
-      throw Mismatch(what + ": element " + std::to_string(at / size) + " has the bits " +
-                     std::to_string(x) + ", and by the members one by one " + std::to_string(y));
+      throw Mismatch(fmt::format("{}: element {} has the bits {}, and by the members one by one {}",
+                                 what, at / size, x, y));
   }
 }
 
@@ -49,8 +49,7 @@ void require_bits_of_members(const Tensor& found, const Tensor& expected, const 
 
 FusedValue FusedCase::in(const Tensor& x) {
   if (!x.defined())
-    throw ValueError("fused: argument " + std::to_string(inputs_.size()) +
-                     " is an undefined tensor");
+    throw ValueError(fmt::format("fused: argument {} is an undefined tensor", inputs_.size()));
   inputs_.push_back(x);
   return builder_.input(x.dtype());
 }
@@ -89,9 +88,9 @@ List FusedCase::run() {
   const auto found = run_fused(program, inputs, scalars_, over_);
   for (size_t i = 0; i < found.size(); ++i) {
     require_bits_of_members(found[i], expected[i],
-                            "output " + std::to_string(i) + " of " + program.text());
+                            fmt::format("output {} of {}", i, program.text()));
     if (over_[i] >= 0 && !found[i].is_same(inputs_[static_cast<size_t>(over_[i])]))
-      throw Mismatch("output " + std::to_string(i) + " is another tensor than it overwrites");
+      throw Mismatch(fmt::format("output {} is another tensor than it overwrites", i));
   }
   return {found.begin(), found.end()};
 }

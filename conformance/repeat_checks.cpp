@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include <fmt/core.h>
+
 #include <tenon/conformance/bytes.h>
 #include <tenon/conformance/compare.h>
 #include <tenon/conformance/driver.h>
@@ -38,9 +40,8 @@ void require_same_bits(const List& first, const List& second, Device reference, 
     const auto at = static_cast<size_t>(differ.first - a.begin()) / size_of(first[i].dtype());
     const auto f = copied_to(first[i], reference).to_vector<double>(),
                s = copied_to(second[i], reference).to_vector<double>();
-    throw Mismatch(std::string(what) + " " + std::to_string(i) + ": element " +
-                   place_of(at, first[i].shape()) + " is " + text_of(f[at], "%.17g") +
-                   " the first time and " + text_of(s[at], "%.17g") + " the second");
+    throw Mismatch(fmt::format("{} {}: element {} is {:.17g} the first time and {:.17g} the second",
+                               what, i, place_of(at, first[i].shape()), f[at], s[at]));
   }
 }
 

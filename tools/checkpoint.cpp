@@ -2,6 +2,8 @@
 #include <cstdio>
 #include <iostream>
 
+#include <fmt/core.h>
+
 #include <tenon/core/base/printable.h>
 #include <tenon/core/error.h>
 #include <tenon/serialization/checkpoint.h>
@@ -30,7 +32,7 @@ void print_line(const std::string& key, size_t width, const std::string& dtype,
 }
 
 std::string in_shards(const CheckpointInfo& info) {
-  return info.shards.empty() ? "" : " in " + std::to_string(info.shards.size()) + " shards";
+  return info.shards.empty() ? "" : fmt::format(" in {} shards", info.shards.size());
 }
 
 json described(const std::vector<NamedShape>& tensors) {
