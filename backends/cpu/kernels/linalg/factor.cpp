@@ -1,7 +1,10 @@
 #include "kernels/linalg/factor.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
+
+#include <Eigen/Core>
 
 #include "kernels/linalg/gemm.h"
 #include "runtime/common.h"
@@ -12,9 +15,13 @@ namespace {
 // Sizes up to which a matrix is no longer divided, and multiply-adds up to which a product is not
 // worth its blocks.
 constexpr int64_t kFewRows = 32, kFewColumns = 16;
+// Up to this size Eigen's triangular systems are no faster than a loop (docs/benchmarks.md).
+constexpr int64_t kSmallTriangle = 8;
+// So many right-hand sides are solved together, whatever the number of threads is.
+constexpr int64_t kSolvedTogether = 128;
 constexpr int64_t kSmallProduct = 1 << 12;
 
-// b = a^-1 b for a small a, along the rows or the columns of b, whichever are contiguous.
+// b = a^-1 b, along the rows or the columns of b, whichever are contiguous.
 template <class T>
 void solve_small(MatrixView<const T> a, int64_t n, MatrixView<T> b, int64_t k, bool upper,
                  bool unit) {
@@ -42,6 +49,34 @@ void solve_small(MatrixView<const T> a, int64_t n, MatrixView<T> b, int64_t k, b
       for (int64_t t = 0; t < s; ++t) value -= a(i, place(t)) * b(place(t), c);
       b(i, c) = unit ? value : value / a(i, i);
     }
+}
+
+// Whether all elements of the diagonal have inverses, by which Eigen multiplies.
+template <class T>
+bool has_inverses(MatrixView<const T> a, int64_t n) {
+  for (int64_t i = 0; i < n; ++i)
+    if (!std::isnormal(a(i, i)) || !std::isnormal(1 / a(i, i))) return false;
+  return true;
+}
+
+template <class T, int order>
+using Strided =
+    Eigen::Map<Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, order>, 0, Eigen::OuterStride<>>;
+
+// b = a^-1 b by Eigen. The columns of a are contiguous, and so are the rows or columns of b.
+template <class T, unsigned mode>
+void solve_by_eigen(MatrixView<const T> a, int64_t n, MatrixView<T> b, int64_t k) {
+  using Triangle =
+      Eigen::Map<const Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>, 0,
+                 Eigen::OuterStride<>>;
+  const Triangle triangle(a.data, n, n, Eigen::OuterStride<>(a.row));
+  if (b.col == 1) {
+    Strided<T, Eigen::RowMajor> x(b.data, n, k, Eigen::OuterStride<>(b.row));
+    triangle.template triangularView<mode>().solveInPlace(x);
+  } else {
+    Strided<T, Eigen::ColMajor> x(b.data, n, k, Eigen::OuterStride<>(b.col));
+    triangle.template triangularView<mode>().solveInPlace(x);
+  }
 }
 
 template <class T>
@@ -121,17 +156,19 @@ void Factorizer<T>::subtract_product(int64_t m, int64_t n, int64_t k, ConstView 
 template <class T>
 void Factorizer<T>::solve_triangular(ConstView a, int64_t n, View b, int64_t k, bool upper,
                                      bool unit) {
-  if (n <= kFewRows) return solve_small<T>(a, n, b, k, upper, unit);
-  const int64_t h = n / 2, rest = n - h;
-  if (upper) {
-    solve_triangular(a.at(h, h), rest, b.at(h, 0), k, upper, unit);
-    subtract_product(h, k, rest, a.at(0, h), b.at(h, 0), b);
-    solve_triangular(a, h, b, k, upper, unit);
-  } else {
-    solve_triangular(a, h, b, k, upper, unit);
-    subtract_product(rest, k, h, a.at(h, 0), b, b.at(h, 0));
-    solve_triangular(a.at(h, h), rest, b.at(h, 0), k, upper, unit);
-  }
+  if (n <= kSmallTriangle || (!unit && !has_inverses<T>(a, n)))
+    return solve_small<T>(a, n, b, k, upper, unit);
+  const auto solve =
+      upper  ? unit ? solve_by_eigen<T, Eigen::UnitUpper> : solve_by_eigen<T, Eigen::Upper>
+       : unit ? solve_by_eigen<T, Eigen::UnitLower>
+             : solve_by_eigen<T, Eigen::Lower>;
+  const auto part = [&](int64_t begin, int64_t end, uint32_t) {
+    for (int64_t i = begin * kSolvedTogether; i < std::min(k, end * kSolvedTogether);
+         i += kSolvedTogether)
+      solve(a, n, b.at(0, i), std::min(kSolvedTogether, k - i));
+  };
+  const int64_t parts = (k + kSolvedTogether - 1) / kSolvedTogether;
+  threads_ > 1 ? parallel_for(parts, 1, part) : part(0, parts, 0);
 }
 
 template <class T>
