@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cmath>
 #include <exception>
 #include <limits>
@@ -23,30 +22,11 @@
 #include <tenon/serialization/file_names.h>
 #include <tenon/serialization/part_state.h>
 #include <tenon/serialization/shards.h>
+#include <tenon/serialization/step_names.h>
 #include <tenon/serialization/stop_signals.h>
 
 namespace tenon {
 namespace {
-
-constexpr std::string_view kFilePrefix = "step-", kFileEnding = ".h5";
-constexpr const char *kLatest = "latest.h5", *kBest = "best.h5";
-
-std::string name_of_step(int64_t step) {
-  return fmt::format("{}{:012}{}", kFilePrefix, step, kFileEnding);
-}
-
-// Returns the step of a file of that name; nullopt for a name that the manager does not give: such
-// files belong to somebody else.
-std::optional<int64_t> step_of(const std::string& name) {
-  if (!name.starts_with(kFilePrefix) || !name.ends_with(kFileEnding)) return std::nullopt;
-  const char *begin = name.data() + kFilePrefix.size(),
-             *end = name.data() + name.size() - kFileEnding.size();
-  int64_t step = 0;
-  const auto [stop, error] = std::from_chars(begin, end, step);
-  if (error != std::errc() || stop != end || step < 0 || name != name_of_step(step))
-    return std::nullopt;
-  return step;
-}
 
 bool is_of_manager(const std::string& name) { return step_of(name).has_value(); }
 
@@ -148,7 +128,7 @@ std::vector<CheckpointManager::File> CheckpointManager::files_in_folder() const 
   if (errno != 0)
     refuse_folder(folder_, "cannot list its files: " + std::system_category().message(errno));
   const std::filesystem::path latest = folder_ / kLatest;
-  const auto newest = step_of(std::filesystem::read_symlink(latest, error));
+  const auto newest = step_of(std::filesystem::read_symlink(latest, error).native());
   require_answer(error, latest);
   const auto written = std::filesystem::last_write_time(latest, error);
   require_answer(error, latest);

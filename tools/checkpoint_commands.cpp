@@ -1,17 +1,18 @@
 #include "checkpoint_commands.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <filesystem>
 #include <iostream>
 #include <memory>
+#include <optional>
 
 #include <CLI/CLI.hpp>
 #include <fmt/core.h>
 
 #include <tenon/core/base/printable.h>
 #include <tenon/core/error.h>
+#include <tenon/serialization/step_names.h>
 
 #include "commands.h"
 #include "confined_command.h"
@@ -146,19 +147,13 @@ void require_no_run(const std::string& path) {
   namespace fs = std::filesystem;
   std::error_code error;
   if (!fs::is_directory(path, error)) return;
-  const fs::path latest = fs::path(path) / "latest.h5";
+  const fs::path latest = fs::path(path) / kLatest;
   fs::path newest = fs::exists(latest, error) ? latest : fs::path();
-  uint64_t most = 0;
+  std::optional<int64_t> last;
   for (fs::directory_iterator entry(path, error), end; newest != latest && !error && entry != end;
        entry.increment(error)) {
-    const std::string name = entry->path().filename().string();
-    constexpr std::string_view kBegin = "step-", kEnd = ".h5";
-    if (!name.starts_with(kBegin) || !name.ends_with(kEnd)) continue;
-    const char *from = name.data() + kBegin.size(), *to = name.data() + name.size() - kEnd.size();
-    uint64_t step = 0;
-    const auto read = std::from_chars(from, to, step);
-    if (read.ec != std::errc() || read.ptr != to || (!newest.empty() && step < most)) continue;
-    most = step, newest = entry->path();
+    const auto step = step_of(entry->path().filename().native());
+    if (step > last) last = step, newest = entry->path();
   }
   if (!newest.empty())
     throw CheckpointError(

@@ -20,12 +20,6 @@
 BOOST_AUTO_TEST_SUITE(checkpoint_test)
 
 using namespace tenon::test::programs;
-using tenon::test::has;
-
-#ifndef REQUIRE_HAS
-#define REQUIRE_HAS(text, part) \
-  BOOST_REQUIRE_MESSAGE(has(text, part), "\"" << (part) << "\" expected in:\n" << (text))
-#endif
 
 tenon::Tensor large(const std::vector<int64_t>& values) {
   return tenon::from_host(values.data(), tenon::i64, {static_cast<int64_t>(values.size())},

@@ -17,9 +17,6 @@ BOOST_AUTO_TEST_SUITE(command_test)
 using namespace tenon::test::programs;
 using tenon::test::has;
 
-#define REQUIRE_HAS(text, part) \
-  BOOST_REQUIRE_MESSAGE(has(text, part), "\"" << (part) << "\" expected in:\n" << (text))
-
 BOOST_AUTO_TEST_CASE(version_names_the_library_and_its_abi) {
   Folder folder;
   auto result = run(folder, "tenon --version");

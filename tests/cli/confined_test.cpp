@@ -19,11 +19,6 @@ BOOST_AUTO_TEST_SUITE(confined_test)
 using namespace tenon::test::programs;
 using tenon::test::has;
 
-#ifndef REQUIRE_HAS
-#define REQUIRE_HAS(text, part) \
-  BOOST_REQUIRE_MESSAGE(has(text, part), "\"" << (part) << "\" expected in:\n" << (text))
-#endif
-
 std::string quoted(const std::string& word) { return "'" + word + "'"; }
 
 std::string hdf5_of_others() { return tenon::test::reference_dir() + "/weights/net.h5"; }

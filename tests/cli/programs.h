@@ -14,6 +14,11 @@
 #include "places.h"
 #include "support/expect.h"
 
+// `text` has `part` in it; otherwise the test ends and shows both.
+#define REQUIRE_HAS(text, part)                                                             \
+  BOOST_REQUIRE_MESSAGE(tenon::test::has(text, part), "\"" << (part) << "\" expected in:\n" \
+                                                           << (text))
+
 namespace tenon::test::programs {
 
 namespace fs = std::filesystem;
