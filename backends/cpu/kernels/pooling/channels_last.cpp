@@ -147,12 +147,6 @@ void clear(const PixelPool& p, T* image, int64_t first, int64_t end) {
     std::fill(image + pixel * p.c + first, image + pixel * p.c + end, T(0));
 }
 
-[[noreturn]] void refuse_index(int64_t index, int64_t size) {
-  throw sdk::Error(TN_CODE_OUT_OF_RANGE,
-                   sdk::text("max_pool2d_backward: index {} outside a plane of {}", index, size),
-                   {{"index", std::to_string(index)}, {"size", std::to_string(size)}});
-}
-
 }  // namespace
 
 bool pools_channels_last(const Request& request) {
@@ -209,7 +203,7 @@ tn_plan* make_max_backward_channels_last(const Request& request) {
               const int64_t from = (image * p.out_size() + pixel) * p.c;
               for (int64_t k = first; k < end; ++k) {
                 const int64_t index = indices[from + k];
-                if (index < 0 || index >= p.in_size()) refuse_index(index, p.in_size());
+                require_inside(index, p.in_size());
                 to[index * p.c + k] += g[from + k];
               }
             }

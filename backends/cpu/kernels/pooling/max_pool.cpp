@@ -161,12 +161,7 @@ tn_plan* make_max_backward(tn_device*, const Request& request) {
             T* to = gx + i * p.in_size();
             std::fill(to, to + p.in_size(), T(0));
             for (int64_t k = i * p.out_size(); k < (i + 1) * p.out_size(); ++k) {
-              if (indices[k] < 0 || indices[k] >= p.in_size())
-                throw sdk::Error(
-                    TN_CODE_OUT_OF_RANGE,
-                    sdk::text("max_pool2d_backward: index {} outside a plane of {}", indices[k],
-                              p.in_size()),
-                    {{"index", std::to_string(indices[k])}, {"size", std::to_string(p.in_size())}});
+              require_inside(indices[k], p.in_size());
               to[indices[k]] += g[k];
             }
           });
