@@ -276,6 +276,19 @@ BOOST_AUTO_TEST_CASE(matrices_that_cannot_be_decomposed) {
                  {1, kInfinity});
 }
 
+// Systems of many rows multiply by the inverses of the diagonal, if these are numbers.
+BOOST_AUTO_TEST_CASE(triangular_systems_with_a_tiny_diagonal) {
+  for (DType dtype : {f32, f64})
+    for (int64_t columns : {1, 300}) {
+      const double tiny = dtype == f64 ? 1e-310 : 1e-40;
+      const Tensor b = full({20, columns}, tiny, {.dtype = dtype});
+      for (bool upper : {false, true}) {
+        const Tensor x = solve_triangular(unit(20, dtype) * tiny, b, upper);
+        BOOST_TEST(difference_of(x, ones({20, columns}, {.dtype = dtype})) == 0);
+      }
+    }
+}
+
 BOOST_AUTO_TEST_CASE(arguments_that_do_not_fit) {
   const Tensor x = unit(3), wide = zeros({2, 3}, f64);
   require_error<ShapeError>([&] { cholesky(wide); }, "cholesky: expects square matrices", "(2, 3)");
