@@ -14,6 +14,7 @@
 #include "bits.h"
 #include "parallel/trained.h"
 #include "saved_nets.h"
+#include "support/expect.h"
 
 namespace tenon::test::shared_runs {
 
@@ -102,11 +103,6 @@ inline void compare(uint32_t devices, const MakeOptimizer& make, int64_t batch,
   BOOST_TEST(!says(compiled, "no program"));
 }
 
-inline std::string error_of(const std::function<void()>& call) try {
-  call();
-  return "";
-} catch (const Error& error) {
-  return error.what();
-}
+using tenon::test::error_of;
 
 }  // namespace tenon::test::shared_runs

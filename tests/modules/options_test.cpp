@@ -10,6 +10,8 @@
 
 #include <tenon/tenon.h>
 
+#include "support/expect.h"
+
 BOOST_AUTO_TEST_SUITE(options_test)
 
 using namespace tenon;
@@ -27,16 +29,7 @@ struct Case {
 };
 
 void require_refused(const std::vector<Case>& cases) {
-  for (auto& [make, part] : cases) {
-    std::string text = "nothing was thrown";
-    try {
-      make();
-    } catch (const Error& e) {
-      text = e.what();
-    }
-    BOOST_TEST(text.find(part) != std::string::npos,
-               "text: " << text << "\nexpected part: " << part);
-  }
+  for (auto& [make, part] : cases) test::require_error<Error>(make, part);
 }
 
 std::vector<Tensor> parameters() { return {ones({2}).requires_grad_()}; }

@@ -9,6 +9,8 @@
 
 #include <tenon/tenon.h>
 
+#include "support/expect.h"
+
 namespace tenon::test {
 
 // For square images of `side` pixels, at least 12.
@@ -74,13 +76,8 @@ class Training {
 // on.
 template <class F>
 void check_refused(F&& call, const std::string& part) {
-  std::string text = "nothing was thrown";
-  try {
-    call();
-  } catch (const Error& e) {
-    text = e.what();
-  }
-  BOOST_TEST(text.find(part) != text.npos, "\"" << text << "\" does not say \"" << part << "\"");
+  const std::string text = error_of(call);
+  BOOST_TEST(has(text, part), "\"" << text << "\" does not say \"" << part << "\"");
 }
 
 }  // namespace tenon::test
