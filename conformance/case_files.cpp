@@ -249,7 +249,7 @@ std::shared_ptr<ReferenceCase> read_case(hid_t file, const std::string& name,
   c.rtol = number_attribute(group, "rtol");
   c.atol = number_attribute(group, "atol");
   if (exists(group, "lr")) {
-    // Of schedulers: no value of theirs is rounded to f32.
+    // No value of a scheduler is rounded to f32.
     c.f64_only = true;
     if (exists(group, "metric")) c.in = {read_tensor(group, "metric")};
     c.out = {read_tensor(group, "lr")};

@@ -25,7 +25,7 @@ struct ReferenceCase {
   // "args", "steps"}.
   std::vector<Tensor> in, out, gout, gin;
   bool f64_only = false;
-  // Of cases of promotion: PyTorch's names of the dtypes of `in` and `out`.
+  // In cases of promotion: PyTorch's names of the dtypes of `in` and `out`.
   std::vector<std::string> in_types, out_types;
 };
 // Whether the case is one of promotion, which promotion_check (driver.h) runs.

@@ -96,7 +96,7 @@ Variant renamed(const Line& line, const Variant& variant, Symbols::Kind kind, Ra
   }
 }
 
-// Of a pointwise operator any shapes that broadcast: of each input some dimensions are 1, and the
+// A pointwise operator gets any shapes that broadcast: of each input some dimensions are 1, and the
 // first ones may be missing.
 Variant broadcast(const Variant& variant, Random& random) {
   Shape whole;

@@ -167,7 +167,7 @@ class Supervisor {
     }
   }
 
-  // Each check that waits in vain takes all of its time.
+  // Each check that waits for something that never comes takes all of its time.
   void note_hang_of(const std::string& section, const std::string& op, bool hung) {
     if (!hung || !op.empty() || ++hung_of_section_[section] != kMostHangsOfSection) return;
     report_.add(

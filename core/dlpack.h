@@ -23,11 +23,12 @@ TENON_API Tensor from_dlpack(DLManagedTensor* managed);
 TENON_API Tensor from_dlpack(DLManagedTensorVersioned* managed);
 
 // Returns the values of a tensor of the CPU for another library, which calls `deleter` when it
-// needs them no more; until then the memory stays. Waits for the values. Whoever writes them on one
-// side changes the other; a change from outside does not count in version(). Throws an
+// does not need them any more; until then the memory stays. Waits for the values. Whoever writes
+// them on one side changes the other; a change from outside does not count in version(). Throws an
 // AutogradError for a tensor that requires a gradient (export its detach()), and a DeviceError for
 // a tensor on another device.
 TENON_API DLManagedTensor* to_dlpack(const Tensor& tensor);
+// Returns the same in the form of DLPack 1.0, which has a version.
 TENON_API DLManagedTensorVersioned* to_dlpack_versioned(const Tensor& tensor);
 
 }  // namespace tenon

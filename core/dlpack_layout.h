@@ -38,7 +38,7 @@ struct DLManagedTensorVersioned {
 };
 
 namespace tenon::dlpack {
-// Of DLDevice::device_type, of DLDataType::code, and of DLManagedTensorVersioned::flags.
+// Values of DLDevice::device_type, of DLDataType::code, and of DLManagedTensorVersioned::flags.
 inline constexpr int32_t kCPU = 1, kCUDAHost = 3, kROCMHost = 11;
 inline constexpr uint8_t kInt = 0, kUInt = 1, kFloat = 2, kBfloat = 4, kBool = 6;
 inline constexpr uint64_t kReadOnly = 1;

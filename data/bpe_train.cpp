@@ -63,7 +63,7 @@ class Trainer {
   struct Candidate {
     int64_t count;
     uint64_t key;
-    // Of pairs that occur equally often, the one of the smaller tokens comes first.
+    // Where pairs occur equally often, the one of the smaller tokens comes first.
     bool operator<(const Candidate& other) const {
       return count != other.count ? count < other.count : key > other.key;
     }

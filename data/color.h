@@ -47,9 +47,14 @@ class TENON_API Grayscale {
 
 // The changes by themselves, for steps of one's own. A factor of 1, or a rotation of 0, changes
 // nothing; factors are at least 0, and a rotation is from -0.5 to 0.5, or a ValueError is thrown.
+
+// Multiplies all values by `factor`.
 TENON_API void adjust_brightness(Image& image, double factor);
+// Multiplies the distance of all values from the mean of the gray image by `factor`.
 TENON_API void adjust_contrast(Image& image, double factor);
+// Multiplies the distance of each pixel from its gray by `factor`.
 TENON_API void adjust_saturation(Image& image, double factor);
+// Turns the hue of each pixel by `rotation`, of which 1 is the whole circle.
 TENON_API void adjust_hue(Image& image, double rotation);
 
 }  // namespace tenon::data

@@ -129,8 +129,8 @@ std::string describe(std::vector<detail::PlacedTensor> fields, const void* objec
 
 void warn(const std::string& text) { log_message(TN_LOG_WARNING, "tenon", text); }
 
-// Of `module` and the modules below it, the smallest object that contains the address: its fields()
-// should have named what is there.
+// Returns the smallest object among `module` and the modules below it that contains the address:
+// its fields() should have named what is there.
 ModuleRef holder_of(const void* address, ModuleRef module) {
   ModuleRef holder = module;
   for (auto& below : named_modules(module))

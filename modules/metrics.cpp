@@ -114,7 +114,7 @@ Tensor count_pairs(const Tensor& targets, const Tensor& predictions, int64_t num
                    ones({}, options), true);
 }
 
-// Of one batch. The queued work refuses classes that do not exist; its error tells the path.
+// Counts one batch. The queued work refuses classes that do not exist; its error tells the path.
 Tensor count_batch(const char* function, const Tensor& input, const Tensor& target,
                    int64_t num_classes) {
   require_num_classes(function, num_classes);
@@ -173,7 +173,7 @@ void FirstOutside::look(const Tensor& classes, int64_t num_classes) {
   auto outside = [](const Tensor& value, auto&& bound) {
     return logical_or(value < 0, value >= bound);
   };
-  // Of equal ones argmax gives the first, so this is 0 if all are classes.
+  // argmax gives the first of equal ones, so this is 0 if all are classes.
   const Tensor position = argmax(outside(classes, num_classes).to(f32), 0, true);
   auto number = [&](int64_t n) { return full({1}, n, {.dtype = i64, .device = classes.device()}); };
   const Tensor found =

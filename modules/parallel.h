@@ -15,7 +15,7 @@
 //     for (auto& optimizer : optimizers) optimizer.step();
 //   }
 //
-// Nothing here waits for a device, but for copies between `cpu` devices and those with streams of
+// Nothing here waits for a device, except copies between `cpu` devices and those with streams of
 // their own (cuda): one to such a device waits until its values are computed, and so does one of
 // more than 64 MiB from there. Sums are added in the order of the list, so that every run has the
 // same bits.

@@ -33,8 +33,8 @@ struct LayerSummary {
 
 struct TENON_API Summary {
   std::vector<LayerSummary> layers;  // in the order of named_modules
-  // Of the whole model: a shared parameter counts once, and outputs are those of modules without
-  // children, which is what training keeps of them.
+  // Sums for the whole model: a shared parameter counts once, and outputs are those of modules
+  // without children, which is what training keeps of them.
   int64_t parameters = 0, trainable = 0, flops = 0, parameter_bytes = 0, output_bytes = 0;
 
   // Returns a table.

@@ -1,11 +1,11 @@
 // What libtenon and the program tenon-hdf5-reader say to each other over a socket. Neither side
 // trusts the other. Both run on one machine, so structs are sent as they are in memory.
 //
-// Of a file of another program, the reader sends what it contains. Then, for each number of a
-// tensor that libtenon sends (64 bits), it sends the values.
+// The reader of a file of another program sends what the file contains. Then, for each number of
+// a tensor that libtenon sends (64 bits), it sends the values.
 //
-// Of a checkpoint without an index it gets no file, but the size of its image. It asks for pages of
-// the image, which libtenon has compared with their checksums, and sends an index at last
+// For a checkpoint without an index it gets no file, but the size of the image. It asks for pages
+// of the image, which libtenon has compared with their checksums, and sends an index at last
 // (index_wire.h). Internal to serialization.
 #pragma once
 

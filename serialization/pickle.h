@@ -27,7 +27,7 @@ enum class PickleGlobal {
 struct KnownGlobal {
   std::string_view module, name;
   PickleGlobal kind;
-  // Of a storage or dtype:
+  // For a storage or dtype:
   std::string_view dtype_name = {};
   size_t element_bytes = 0;
   std::optional<DType> dtype = {};  // nullopt if Tenon does not have it
@@ -51,7 +51,7 @@ enum class PickleKind : uint8_t {
 
 struct PickleValue {
   PickleKind kind = PickleKind::none;
-  // Of an integer or boolean, itself; of a storage and a tensor, the position of the tuple that
+  // An integer or boolean itself; for a storage and a tensor, the position of the tuple that
   // describes it: its persistent id, or the arguments of the function that rebuilds it.
   int64_t integer = 0;
   std::string_view text = {};      // of a text, in the bytes of the pickle

@@ -45,7 +45,7 @@ WeightMap read_weight_map(const InputFile& file) {
   const JsonValue index = parsed(text);
   const JsonValue* found = index.kind() == JsonValue::object ? index.find("weight_map") : nullptr;
   if (!found || found->kind() != JsonValue::object || found->fields().empty()) throw no_index();
-  // Of a name that is there twice, the last counts.
+  // Where a name is there twice, the last counts.
   std::map<std::string_view, const JsonValue*> names;
   for (const auto& [key, name] : found->fields()) names[key] = &name;
   WeightMap files;

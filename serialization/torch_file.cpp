@@ -263,7 +263,7 @@ Tensor read_storage(const InputFile& file, const TorchContents& contents,
 }
 
 // Returns a view of a storage, which is kept until the last tensor that has a part of it is read.
-// Of one that no other tensor needs, no more is kept than this one has.
+// Where no other tensor needs the storage, no more of it is kept than this one has.
 Tensor read_torch_tensor(const InputFile& file, TorchContents& contents, size_t i) {
   const TorchTensor& tensor = contents.tensors[i];
   TorchStorage& storage = contents.storages[tensor.storage];

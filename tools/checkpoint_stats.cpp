@@ -15,7 +15,7 @@ namespace {
 
 using nlohmann::json;
 
-// Of the finite elements; NaN where there are too few.
+// Computed from the finite elements; NaN where there are too few.
 struct Stats {
   double least = std::numeric_limits<double>::quiet_NaN(), most = least, mean = least, std = least;
   int64_t nans = 0, infinities = 0;

@@ -77,7 +77,7 @@ std::vector<std::string> command_of(const conformance::Options& o) {
   return command;
 }
 
-// Of the joint alone.
+// The command that checks the joint alone.
 std::vector<std::string> command_of_joint(conformance::Options options) {
   options.op = "";
   options.dtype.reset();

@@ -51,7 +51,7 @@ inline List call_fused_choices(const json&, const List& in) {
   c.out(chosen);
   return c.run();
 }
-// Of whole numbers and flags.
+// A program of whole numbers and flags.
 inline List call_fused_whole(const json&, const List& in) {
   FusedCase c;
   const auto a = c.in(in[0]), b = c.in(in[1]);

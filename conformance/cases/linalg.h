@@ -54,7 +54,7 @@ inline List call_cross(const json& a, const List& in) {
 inline List call_matrix_power(const json& a, const List& in) {
   return {matrix_power(in[0], a.at("n"))};
 }
-// Of matrices that are far from singular.
+// Calls matrix_power with matrices that are far from singular.
 inline List call_inverse_power(const json& a, const List& in) {
   const Tensor unit = eye(in[0].size(-1), {.dtype = in[0].dtype(), .device = in[0].device()});
   return {matrix_power(in[0] + unit * (4 + in[0].size(-1)), a.at("n"))};

@@ -44,7 +44,7 @@ inline std::vector<Variant> whole_numbers() {
 inline std::vector<Variant> whole_exponents() {
   return {{"{'number': 0}", {{64, 96}}}, {"{'number': 3}", {{7}}}, {"{'number': 250}", {{1031}}}};
 }
-// Of which every power has a gradient.
+// Bases of which every power has a gradient.
 inline std::vector<Variant> positive_bases() {
   auto variants = real_numbers();
   variants.push_back({"{'number': -1.5}", {positive_in({6})}});

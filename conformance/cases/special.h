@@ -35,7 +35,7 @@ inline List call_isclose(const json& a, const List& in) {
   return {isclose(in[0], in[1], a.value("rtol", 1e-5), a.value("atol", 1e-8),
                   a.value("equal_nan", false))};
 }
-// Of arguments that lie where the function has values and a slope.
+// Calls functions with arguments that lie where they have values and a slope.
 inline List call_inverses_inside(const json&, const List& in) {
   const Tensor inside = in[0] * 0.6;
   return {asin(inside), acos(inside), atanh(inside), erfinv(inside), logit(inside * 0.5 + 0.5)};

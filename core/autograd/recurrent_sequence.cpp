@@ -41,7 +41,7 @@ struct Loop {
     }
     return states;
   }
-  // Of each step a tensor, joined by time.
+  // Returns the tensors of all steps, joined by time.
   Tensor by_time(std::vector<Tensor> all) const {
     if (reverse) std::reverse(all.begin(), all.end());
     return stack(all);

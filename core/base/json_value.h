@@ -33,7 +33,7 @@ class JsonValue {
   Kind kind() const { return kind_; }
   const char* type_name() const;
 
-  // Of a value of that kind; std::bad_variant_access of another.
+  // Return what a value of that kind holds; throw std::bad_variant_access for another kind.
   bool truth() const { return std::get<uint64_t>(held_) != 0; }
   int64_t whole() const { return static_cast<int64_t>(std::get<uint64_t>(held_)); }
   uint64_t bits() const { return std::get<uint64_t>(held_); }  // of an integer or a natural number

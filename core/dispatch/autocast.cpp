@@ -27,11 +27,11 @@ struct Converted {
 };
 using Cache = std::unordered_multimap<const TensorImpl*, Converted>;
 
-// Of the outermost guard, made at its first use.
+// The cache of the outermost guard, which is made at its first use.
 constinit thread_local Cache* cache TENON_FAST_TLS = nullptr;
 
-// Parameters, of which what is computed by operators is no one. What a stream graph replays has to
-// convert the values of then, and so does the part of a model that changed its replica.
+// Only parameters are kept, not what operators compute. A stream graph has to convert the values
+// that it finds when it is replayed, and so does the part of a model that changed its replica.
 bool can_be_cached(const Tensor& x, Device device) {
   return x.dtype() == DType::f32 && x.is_leaf() && x.requires_grad() &&
          !context_of(device).stream->own_capture() && !changed_replica(x).defined();

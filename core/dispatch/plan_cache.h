@@ -43,7 +43,7 @@ struct PlanEntry final : RefCounted, PreparedPlan {
   bool make_contiguous = false;  // the plugin takes only contiguous inputs …
   // … in this format: of tensors of its rank, if it moves the channels; all others are row-major.
   MemoryFormat copy_format = contiguous_format;
-  // Of a pointwise operator, the order in which the plugin sees the dimensions; empty if it is
+  // The order in which the plugin sees the dimensions of a pointwise operator; empty if it is
   // their own.
   Shape order;
   bool as_lines = false;    // the plugin sees tensors with an order of their own as lines

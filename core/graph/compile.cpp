@@ -292,7 +292,7 @@ void CompiledCalls::State::learn(KindOfCall& kind, RecordedCall call,
       kind.programs.splice(kind.programs.begin(), kind.programs, known);
       return;
     }
-    // Of other modes, such as one for evaluation, to which the function may come back.
+    // Others are of other modes, such as one for evaluation, to which the function may come back.
     const bool same_world = known->is_right_in(before);
     const bool comes_back = !same_world && known->worlds.front().changes == before.changes;
     const bool looked = !comes_back && known->program->replays >= known->next_look;

@@ -39,7 +39,7 @@ struct CompilePasses {
 };
 
 struct CompileOptions {
-  // Of how many kinds of arguments a function keeps the programs: of each up to four, such as one
+  // For how many kinds of arguments a function keeps programs: up to four for each, such as one
   // for training and one for evaluation. The kind that was not used for the longest time goes
   // first. Where more kinds take turns, so that none is replayed often, those that are there stay
   // for 64 calls of others, then 256, at last 65536, and the others run without a program.
@@ -49,12 +49,12 @@ struct CompileOptions {
 
 // Names for a program that is saved.
 struct SaveProgramOptions {
-  // Of the arguments and of what is returned, in order. What has no name, or an empty one, is
-  // called by its number, from "0" on.
+  // The names of the arguments and of what is returned, in order. What has no name, or an empty
+  // one, is called by its number, from "0" on.
   std::vector<std::string> inputs = {}, outputs = {};
-  // Of tensors that the function uses from outside, such as the parameters of a model: what
-  // nn::state_dict(model) returns, from begin() to end(). Others are called by the module and the
-  // operator that uses them first.
+  // The names of tensors that the function uses from outside, such as the parameters of a model:
+  // what nn::state_dict(model) returns, from begin() to end(). Others are called by the module and
+  // the operator that uses them first.
   std::vector<std::pair<std::string, Tensor>> tensors = {};
 };
 

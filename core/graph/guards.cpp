@@ -16,7 +16,7 @@ const TensorImpl* Program::tensor_of(const Input& input,
   return leaf.tensor->autograd->grad.impl().get();
 }
 
-// Of a gradient that the function does not ask for, nothing matters: it is replaced, or stays.
+// A gradient that the function does not ask for is no obstacle: it is replaced, or stays.
 const char* Program::obstacle_of_leaf(const Leaf& leaf) const {
   if (!leaf.tensor) return nullptr;
   if (is_let_go(*leaf.tensor)) return "a leaf that it uses does not exist any more";

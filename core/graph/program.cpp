@@ -76,8 +76,8 @@ bool Program::build(std::string& why) {
   find_lifetimes();
   find_overlaps();
   forget_arguments(trace_, wiring_);
-  // Of the memory that is used, the replayed form alone has handles, by which it sees whether
-  // others have some.
+  // Only the replayed form has handles to the memory that is used, by which it sees whether others
+  // have some.
   for (size_t v = 0; v < trace_.values.size(); ++v)
     if (trace_.values[v].held) recorded_.values[v].held = {};
   input_storages_.resize(trace_.inputs.size());

@@ -1,4 +1,4 @@
-// A program: what two calls of a function did alike, ready to be run again without the function.
+// A program: what two calls of a function did in the same way, ready to run without the function.
 #pragma once
 
 #include <cstdint>

@@ -296,7 +296,7 @@ void Recorder::end_part() {
 
 // ---- the end
 
-// Returns the number of a tensor that goes on to live.
+// Returns the number of a tensor that lives on after the call.
 int32_t Recorder::keep(const Tensor& tensor) {
   if (const int32_t known = find_kept(tensor); known >= 0) return known;
   const TensorImpl& t = impl_of(tensor);

@@ -97,7 +97,7 @@ class Recorder final : public recording::Listener, ForkMember {
   int host_depth_ = 0;
   bool made_on_host_ = false;  // a host part left memory behind that it made
   int work_depth_ = 0;         // the host does something that is a node
-  // Of values from outside: their versions when their part began, or the last work that queues.
+  // The versions of values from outside when their part began, or at the last work that queues.
   std::vector<uint64_t> version_marks_;
   std::vector<uint32_t> last_writes_;  // of values: the number of nodes before and with the last
   uint32_t works_ = 0;                 // of the trace that queue

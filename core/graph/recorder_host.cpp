@@ -43,7 +43,7 @@ void Recorder::end_host_part() noexcept {
   part.first_node = part.end_node = at;
 }
 
-// Of a storage that this host part made and that is not used yet, the value begins here.
+// The value of a storage that this host part made and that is not used yet begins here.
 uint32_t Recorder::host_value_of(Storage& storage) {
   std::lock_guard lock(lock_);
   const auto [found, fresh] = host_places_.try_emplace(&storage, kAbsent);

@@ -40,7 +40,7 @@ int32_t Recorder::argument_with(const TensorImpl& tensor) const {
   return -1;
 }
 
-// What gradient rules will read follows the results, but for arguments, which each call brings. The
+// What gradient rules will read follows the results, except arguments, which each call brings. The
 // handle that a result has is one of the history here.
 void Recorder::keep_held(History& history) {
   for (auto& held : history.held()) {

@@ -63,7 +63,7 @@ struct HostWork {
   uint32_t num_reads = 0, num_changes = 0;
   recording::Repeat again;
 
-  // Of an input or output of the node, inputs first.
+  // Returns the form of an input or output of the node; inputs come first.
   const Form& form_of(uint32_t access) const {
     const uint32_t inputs = num_reads + num_changes;
     return forms[access < inputs ? access : access - num_changes];

@@ -10,11 +10,11 @@ namespace tenon::graph {
 
 class WrittenBytes {
  public:
-  // Notes that a node writes the tensor that begins at this byte. One of very many pieces counts as
-  // not written.
+  // Notes that a node writes the tensor that begins at this byte. A tensor of very many pieces
+  // counts as not written.
   void add(uint64_t offset, const Footprint& tensor);
-  // Whether all bytes of such a tensor were noted. Of one of very many pieces, what lies between
-  // them has to be written too.
+  // Whether all bytes of such a tensor were noted. If it has very many pieces, the bytes between
+  // them have to be written too.
   bool cover(uint64_t offset, const Footprint& tensor) const;
 
  private:

@@ -145,7 +145,7 @@ TENON_API Tensor logical_xor(const Tensor& a, const Tensor& b);
 TENON_API Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b);
 TENON_API Tensor where(const Tensor& condition, const Tensor& a, Number b);
 TENON_API Tensor where(const Tensor& condition, Number a, const Tensor& b);
-// Of two numbers: i64 for integers, bool for bool, otherwise f32.
+// The same for two numbers. Returns i64 for integers, bool for bool, and otherwise f32.
 TENON_API Tensor where(const Tensor& condition, Number a, Number b);
 
 // ---- the same as operators of the language ----

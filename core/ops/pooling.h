@@ -56,12 +56,14 @@ Tensor max_pool3d(const Tensor& x, Triple kernel_size, S stride, Triple padding 
   return max_pool3d(x, kernel_size, {.stride = stride, .padding = padding});
 }
 
-// Return the largest elements and, as i64, where each lies in its line, plane or volume, counted in
-// row-major order: what PyTorch's return_indices = True adds, and max_unpool takes.
+// Returns the largest elements and, as i64, where each lies in its line, counted from 0: what
+// PyTorch's return_indices = True adds, and max_unpool1d takes.
 TENON_API ValuesIndices max_pool1d_with_indices(const Tensor& x, Single kernel_size,
                                                 const MaxPool1dOptions& options = {});
+// Returns the same for planes, in which elements are counted in row-major order.
 TENON_API ValuesIndices max_pool2d_with_indices(const Tensor& x, Pair kernel_size,
                                                 const MaxPool2dOptions& options = {});
+// Returns the same for volumes, in which elements are counted in row-major order.
 TENON_API ValuesIndices max_pool3d_with_indices(const Tensor& x, Triple kernel_size,
                                                 const MaxPool3dOptions& options = {});
 
@@ -74,8 +76,10 @@ TENON_API ValuesIndices max_pool3d_with_indices(const Tensor& x, Triple kernel_s
 TENON_API Tensor max_unpool1d(const Tensor& x, const Tensor& indices, Single kernel_size,
                               Single stride = {}, Single padding = 0,
                               const Shape& output_size = {});
+// Returns the same in two dimensions.
 TENON_API Tensor max_unpool2d(const Tensor& x, const Tensor& indices, Pair kernel_size,
                               Pair stride = {}, Pair padding = 0, const Shape& output_size = {});
+// Returns the same in three dimensions.
 TENON_API Tensor max_unpool3d(const Tensor& x, const Tensor& indices, Triple kernel_size,
                               Triple stride = {}, Triple padding = 0,
                               const Shape& output_size = {});
@@ -128,8 +132,10 @@ Tensor avg_pool3d(const Tensor& x, Triple kernel_size, S stride, Triple padding 
 // Throws a ValueError if p is 0 or NaN.
 TENON_API Tensor lp_pool1d(const Tensor& x, double norm_type, Single kernel_size,
                            Single stride = {}, bool ceil_mode = false);
+// Returns the same in two dimensions.
 TENON_API Tensor lp_pool2d(const Tensor& x, double norm_type, Pair kernel_size, Pair stride = {},
                            bool ceil_mode = false);
+// Returns the same in three dimensions.
 TENON_API Tensor lp_pool3d(const Tensor& x, double norm_type, Triple kernel_size,
                            Triple stride = {}, bool ceil_mode = false);
 
@@ -143,13 +149,18 @@ TENON_API Tensor adaptive_avg_pool1d(const Tensor& x, Single output_size);
 // Returns the same in three dimensions.
 TENON_API Tensor adaptive_avg_pool3d(const Tensor& x, Triple output_size);
 
-// Returns the largest elements of these windows, with the gradient of max_pool2d.
+// Returns the largest elements of the windows of adaptive_avg_pool1d, with the gradient of
+// max_pool1d.
 TENON_API Tensor adaptive_max_pool1d(const Tensor& x, Single output_size);
+// Returns the same in two dimensions.
 TENON_API Tensor adaptive_max_pool2d(const Tensor& x, Pair output_size);
+// Returns the same in three dimensions.
 TENON_API Tensor adaptive_max_pool3d(const Tensor& x, Triple output_size);
-// Return these and where they lie, as max_pool2d_with_indices does.
+// Returns these and where they lie, as max_pool1d_with_indices does.
 TENON_API ValuesIndices adaptive_max_pool1d_with_indices(const Tensor& x, Single output_size);
+// Returns the same in two dimensions.
 TENON_API ValuesIndices adaptive_max_pool2d_with_indices(const Tensor& x, Pair output_size);
+// Returns the same in three dimensions.
 TENON_API ValuesIndices adaptive_max_pool3d_with_indices(const Tensor& x, Triple output_size);
 
 }  // namespace tenon

@@ -71,9 +71,10 @@ TENON_API Tensor std(const Tensor& x, const Shape& dims = {}, int64_t correction
 template <std::same_as<bool> B>
 Tensor std(const Tensor& x, const Shape& dims, B keepdim) = delete;  // give the correction first
 
-// Returns the variance, or the standard deviation, and the mean of a floating tensor.
+// Returns the variance and the mean of a floating tensor.
 TENON_API std::pair<Tensor, Tensor> var_mean(const Tensor& x, const Shape& dims = {},
                                              int64_t correction = 1, bool keepdim = false);
+// Returns the standard deviation and the mean of a floating tensor.
 TENON_API std::pair<Tensor, Tensor> std_mean(const Tensor& x, const Shape& dims = {},
                                              int64_t correction = 1, bool keepdim = false);
 
@@ -96,16 +97,19 @@ TENON_API Tensor dist(const Tensor& a, const Tensor& b, double p = 2);
 // a ShapeError if x has less than two dimensions.
 TENON_API Tensor renorm(const Tensor& x, double p, int64_t dim, double maxnorm);
 
-// Return the largest or the smallest element, as amax and amin do.
+// Returns the largest element, as amax does.
 TENON_API Tensor max(const Tensor& x);
+// Returns the smallest element, as amin does.
 TENON_API Tensor min(const Tensor& x);
-// Return the largest or the smallest element along `dim` and where it lies: the first of equal
-// ones, or of those that are NaN. The gradient goes to that element. Throw a ValueError if there is
-// no element to choose from.
+// Returns the largest element along `dim` and where it lies: the first of equal ones, or of those
+// that are NaN. The gradient goes to that element. Throws a ValueError if there is no element to
+// choose from.
 TENON_API ValuesIndices max(const Tensor& x, int64_t dim, bool keepdim = false);
+// Returns the smallest element along `dim` and where it lies, by the same rules.
 TENON_API ValuesIndices min(const Tensor& x, int64_t dim, bool keepdim = false);
-// Return the larger or the smaller of two elements, as maximum and minimum do.
+// Returns the larger of two elements, as maximum does.
 TENON_API Tensor max(const Tensor& a, const Tensor& b);
+// Returns the smaller of two elements, as minimum does.
 TENON_API Tensor min(const Tensor& a, const Tensor& b);
 // Returns the smallest and the largest element, of all or along `dim`, as amin and amax do.
 TENON_API std::pair<Tensor, Tensor> aminmax(const Tensor& x,

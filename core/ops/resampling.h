@@ -23,7 +23,7 @@ struct InterpolateOptions {
   // How values are taken. Of any dtype:
   //   "nearest"        the element at floor(i / factor)
   //   "nearest-exact"  the element at floor((i + 0.5) / factor)
-  // Of floating dtypes:
+  // For floating dtypes:
   //   "linear", "bilinear", "trilinear"  in one, two or three dimensions, between two elements
   //   "bicubic"                          in two, between four (a = -0.75)
   //   "area"                             averages, as adaptive_avg_pool2d

@@ -20,9 +20,9 @@ class DeviceClock {
   struct Times {
     int64_t began, ended;  // nanoseconds of the steady clock
   };
-  // Of work between two events that are reached, which was queued at `queued_ns` and comes after
-  // the work of the last call. `end` is another event afterwards if that one became the anchor.
-  // Returns nothing if the plugin does not say the times; the reason is in the log then.
+  // Returns the times of work between two events that are reached, which was queued at `queued_ns`
+  // and comes after the work of the last call. `end` is another event afterwards if that one became
+  // the anchor. Returns nothing if the plugin does not say the times; then the log has the reason.
   std::optional<Times> times_of(tn_event* begin, tn_event*& end, int64_t queued_ns);
 
   bool works() const { return works_; }

@@ -231,7 +231,7 @@ uint64_t FailureLog::take_dropped() {
 
 FailureLog::Pointer FailureLog::late_up_to(uint64_t ticket) const {
   std::lock_guard lock(mutex_);
-  // Of work on other streams of the device it is not known whether it was done before.
+  // Nobody knows whether work on other streams of the device was done before.
   const bool same_stream = ticket >> kTicketBits == lost_from_ >> kTicketBits;
   if (lost_ && (lost_from_ <= ticket || !same_stream)) return lost_;
   for (auto& u : unreported_)

@@ -81,7 +81,7 @@ class PluginStream final : public DeviceStream, ForkMember {
   struct Mark {
     uint64_t ticket;
     tn_event* event;
-    // Of work that is watched, with the event before it.
+    // Set for work that is watched: the event before it, and who watches.
     tn_event* begin = nullptr;
     std::unique_ptr<observe::DeviceWork> work = nullptr;
   };

@@ -35,7 +35,7 @@ tn_graph* end(PluginStream& stream, const plugins::CheckedCapture& api, const Ca
   tn_graph* graph = nullptr;
   tn_error* error = stream.end_capture(api, &graph);
   if (capture.failure) {
-    // Of the two errors, only this one names the operator.
+    // Where there are two errors, only this one names the operator.
     if (error) error->destroy(error);
     if (graph) api.destroy(graph);
     throw_failure(*capture.failure);

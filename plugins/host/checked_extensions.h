@@ -62,7 +62,7 @@ class TENON_API CheckedProfiling {
   static std::optional<CheckedProfiling> of(const CheckedApi& api);
 
   const char* name() const { return api_->name(); }
-  // Of two events of one stream that are reached and were made after of().
+  // For two events of one stream that are reached and were made after of().
   tn_error* elapsed(tn_event* begin, tn_event* end, double* milliseconds) const noexcept;
 
  private:

@@ -91,7 +91,7 @@ void Registry::Impl::scan_once() {
                               kPreferVariable, printable(name), kDisableVariable));
 }
 
-// Of names that no candidate has of which `holds` is true.
+// Warns of the names in a variable that no candidate has for which `holds` is true.
 void Registry::Impl::warn_of_unknown(const char* variable, const char* kind,
                                      bool (*holds)(const Candidate&)) const {
   for (auto& name : names_in(variable))

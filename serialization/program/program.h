@@ -110,7 +110,7 @@ class TENON_API Program {
   NamedTensors run(const NamedTensors& inputs);
 
   Device device() const;
-  // The same as what inspect_program says, but for numbers, which are those of now.
+  // The same as what inspect_program says, except for numbers, which have their present values.
   const std::vector<NamedShape>& inputs() const;
   const std::vector<NamedShape>& outputs() const;
   std::vector<ProgramNumber> numbers() const;

@@ -186,7 +186,8 @@ inline T sum_row(int64_t n, F&& f) {
 struct RowMoments {
   double mean, squares;
 };
-// Of `count` elements whose distances from `near` and their squares add up to `sum` and `squares`.
+// Returns the moments of `count` elements whose distances from `near`, and their squares, add up to
+// `sum` and `squares`.
 inline RowMoments corrected(double near, double sum, double squares, double count) {
   if (!std::isfinite(near)) return {near, squares};
   const double rest = squares - sum * sum / count;  // rounding may leave less than nothing

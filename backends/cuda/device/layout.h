@@ -33,8 +33,8 @@ struct Layout {
   Divider size[kMaxDims];
   uint32_t strides[N][kMaxDims];  // in elements
 
-  // Of elements first, first + step, … counted with the innermost dimension running fastest; those
-  // at numel and beyond come out as anything.
+  // Computes the offsets of elements first, first + step, … counted with the innermost dimension
+  // running fastest; those at numel and beyond may be anything.
   template <int M>
   __device__ void offsets(uint32_t first, uint32_t step, uint32_t (&offset)[M][N]) const {
     uint32_t left[M];
@@ -57,7 +57,7 @@ struct Layout {
       }
     }
   }
-  // Of element `first` and those behind it in its row of the innermost dimension.
+  // The same for element `first` and those behind it in its row of the innermost dimension.
   template <int M>
   __device__ void row_offsets(uint32_t first, uint32_t (&offset)[M][N]) const {
     uint32_t start[1][N];

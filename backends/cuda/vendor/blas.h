@@ -48,7 +48,7 @@ using Preference = Owned<cublasLtMatmulPreference_t>;
 Layout layout_of(const Product& product, const Matrix& matrix);
 Layout result_layout(const Product& product);
 Operation operation_of(const Product& product, bool fuse_bias);
-// Of an operation: where its bias lies.
+// Tells an operation where its bias lies.
 void set_bias(const Operation& operation, const void* bias);
 // `alignment` in bytes of every operand's first element.
 Preference preference_of(uint64_t workspace_bytes, uint32_t alignment);

@@ -23,7 +23,7 @@ inline int64_t thread_count() { return host().thread_count(host().context); }
 dnnl_data_type_t compute_type(tn_dtype dtype);
 
 // Whether `cpu` computes in this type itself. Where it does, requests for which oneDNN is no faster
-// are left to it. In bf16 nobody else computes, and slow code is better than none.
+// are left to it. Nothing else computes in bf16, and slow code is better than none.
 constexpr bool base_computes(dnnl_data_type_t type) { return type != dnnl_bf16; }
 constexpr Code code_for(dnnl_data_type_t type) {
   return base_computes(type) ? Code::fast : Code::any;

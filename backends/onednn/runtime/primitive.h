@@ -64,7 +64,7 @@ class Primitive {
   // The layout of an argument (DNNL_ARG_*).
   Desc layout(int argument) const;
   uint64_t scratch_bytes() const;
-  // Of its implementation: "brg:avx512_core".
+  // Returns the name of its implementation: "brg:avx512_core".
   std::string_view name() const;
   dnnl_primitive_t get() const { return code_.get(); }
   // What was asked for.

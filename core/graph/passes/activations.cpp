@@ -37,7 +37,7 @@ bool takes_all_of(const TraceNode& activation, const PlanOutput& product) {
 
 class Folding {
  public:
-  // Of the activation `last`, if its node is one and a product or convolution makes what it takes.
+  // Returns the folding of `last` if it is an activation of what a product or convolution makes.
   static std::optional<Folding> of(Draft& draft, uint32_t last) {
     const TraceNode& node = draft.trace.nodes[last];
     if (!is_plain(node) || node.num_inputs != 1 || !is_activation(*node.plan->call.op) ||

@@ -50,7 +50,7 @@ class Draft {
   // Whether the host itself neither reads nor writes the value, which it would do as a tensor.
   bool only_plans_use(uint32_t value);
 
-  // Whether anything but the nodes needs the value: it is from outside, or goes on to live.
+  // Whether anything but the nodes needs the value: it is from outside, or lives on.
   bool needed_outside(uint32_t value) const { return !trace.values[value].inside || kept_[value]; }
   // The part that a node belongs to.
   uint32_t part_of(uint32_t node) const;

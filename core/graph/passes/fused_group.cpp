@@ -258,7 +258,7 @@ std::string FusedGroup::names(const Draft& draft) const {
   return text;
 }
 
-// A row is one dimension of the call, and what lies before it as few as its tensors allow.
+// A row is one dimension of the call. What lies before it becomes as few dimensions as possible.
 bool FusedGroup::add_inputs(CallDesc& call) const {
   const size_t outer = shape_.size() - row_dims_;
   Shape shape(shape_.span().first(outer)), row(shape_.span().last(row_dims_));

@@ -18,7 +18,7 @@ Tensor add_at(const Shape& shape, const Tensor& values, int64_t dim, const Tenso
 // index_select.
 Tensor add_slices_at(const Shape& shape, const Tensor& values, int64_t dim, const Tensor& index);
 
-// Of a vector of bool the places where it is true, an i64 vector. Waits for it.
+// Returns the places where a vector of bool is true, as an i64 vector. Waits for its values.
 Tensor places_of(const Tensor& mask);
 // The number of the element that the i-th of these indices meet in, in a row-major tensor of
 // `sizes`. Negative ones count from the end. The indices have one shape.

@@ -16,7 +16,7 @@ namespace tenon {
 
 namespace {
 
-// Of integers f32, and of two floating dtypes the common one.
+// Returns x, or its values in f32 if they are integers.
 Tensor floating(const Tensor& x) { return is_floating_point(dtype_of(x)) ? x : x.to(f32); }
 
 Shape with_last(Shape batch, int64_t rows, int64_t cols) {

@@ -32,8 +32,8 @@ Tensor gradient_of_square(const Tensor& q, const Tensor& r, const Tensor& gq, co
   return solve_triangular(turned(r), x, false, false);
 }
 
-// Of a wide x = [X Y] = Q [U V], V = Q^T Y adds Y gV^T to the gradient of Q (Roberts and Roberts
-// 2020).
+// Where x = [X Y] = Q [U V] is wide, V = Q^T Y adds Y gV^T to the gradient of Q (Roberts and
+// Roberts 2020).
 void qr_gradient(const GradContext& c, Grads g) {
   const Tensor &x = c.input(0), &q = c.output(0), &r = c.output(1);
   const int64_t m = shape_of(x)[-2], n = shape_of(x)[-1];

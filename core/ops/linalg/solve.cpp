@@ -11,7 +11,7 @@ namespace {
 
 void infer_solution(Infer& infer) { infer.output(dtype_of(infer.in(1)), shape_of(infer.in(1))); }
 
-// Of A X = B: gB = A^-T gX and gA = -gB X^T (Giles 2008, 2.3.1).
+// Where A X = B, gB = A^-T gX and gA = -gB X^T (Giles 2008, 2.3.1).
 void solve_gradient(const GradContext& c, Grads g) {
   const Tensor b = run_system(c.op, turned(c.input(0)), c.grad());
   if (c.needs(0)) g[0] = neg(matmul(b, turned(c.output(0))));

@@ -80,7 +80,7 @@ void batch_norm_composed_gradient(const GradContext& c, Grads g) {
 }
 
 void batch_norm_gradient(const GradContext& c, Grads g) {
-  // Of an empty batch no statistics were computed, and sums over it are 0 whatever they are.
+  // An empty batch has no statistics, and sums over it are 0 whatever they are.
   if (grad_enabled() || c.input(0).numel() == 0) return batch_norm_composed_gradient(c, g);
   fused_gradient(batch_norm_backward_op, c, Attrs().set("training", c.attrs.get_bool("training")),
                  g);

@@ -42,7 +42,7 @@ class FusedParts {
   }
 
  private:
-  // Of one element without a value, because what a backend takes of a member depends on dtypes.
+  // Asks with one element without a value, because what a backend takes depends on dtypes alone.
   bool is_offered(const FusedProgram::Step& step) const {
     std::vector<Tensor> elements;
     std::vector<const Tensor*> operands;

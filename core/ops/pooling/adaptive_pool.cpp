@@ -90,7 +90,7 @@ ValuesIndices adaptive_max_planes(const Tensor& x, int64_t height, int64_t width
   return {y.values, row * s[3] + column};
 }
 
-// Of no elements nothing is largest, but the result keeps its place in the graph.
+// Returns the empty result for an empty x, which has no largest element. It stays in the graph.
 ValuesIndices nothing_of(const Tensor& x, const Shape& shape) {
   Tensor y = x;
   for (size_t d = 0; d < shape.size(); ++d)

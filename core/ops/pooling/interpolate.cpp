@@ -25,7 +25,7 @@ namespace {
 
 enum class Interpolation { nearest, nearest_exact, linear, cubic, area, lanczos };
 
-// Of an input with so many dimensions of space.
+// Returns the mode of that name for an input with so many dimensions of space.
 Interpolation interpolation_named(const char* op, const std::string& name, size_t dims) {
   constexpr const char* linear[] = {"linear", "bilinear", "trilinear"};
   if (name == "nearest") return Interpolation::nearest;

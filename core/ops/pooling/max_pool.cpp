@@ -57,8 +57,8 @@ ValuesIndices max_lines(const Tensor& x, const PoolWindows& windows, bool indice
   return {squeeze(y.values, 2), indices ? squeeze(y.indices, 2) : Tensor()};
 }
 
-// Of equal elements the first in the order of memory wins, of several NaN the last. That order goes
-// through all planes one after the other, so first the planes may choose, and then the depth.
+// The first of equal elements in the order of memory wins, and the last of several NaN. That order
+// goes through all planes one after the other, so first the planes may choose, and then the depth.
 ValuesIndices max_volumes(const Tensor& x, const PoolWindows& windows, bool indices) {
   const Shape& s = shape_of(x);
   const auto inner =

@@ -27,7 +27,7 @@ struct Place {
                                    first, second, rank));
   }
   Attrs attrs() const { return Attrs().set("offset", offset).set("dim1", dim1).set("dim2", dim2); }
-  // Of the elements on the diagonal. The offset may be any number.
+  // Returns how many elements are on the diagonal. The offset may be any number.
   int64_t length(const Shape& shape) const {
     const int64_t rows = shape[dim1], cols = shape[dim2];
     if (offset >= cols || offset <= -rows) return 0;

@@ -87,7 +87,7 @@ struct PaddedSide {
   Mode mode;
   int64_t dim, border, source, length;
 
-  // Of a dimension whose inside has n elements, from `before` on.
+  // Returns the side in front of a dimension whose inside has n elements, from `before` on.
   static PaddedSide front(Mode mode, int64_t dim, int64_t before, int64_t n) {
     const int64_t source = mode == Mode::reflect ? before + 1 : mode == Mode::circular ? n : before;
     return {mode, dim, 0, source, before};

@@ -45,7 +45,7 @@ void execute_unfold(const Call& call, Outputs& out) {
   const int64_t stride = x.strides[windows.dim];
   shape.push_back(windows.size);
   shape[windows.dim] = windows.count(x.shape[windows.dim]);
-  // Of one element any stride is right, and the product of its step may not fit into int64.
+  // Any stride is right for one element, and the product of its step may not fit into int64.
   strides.push_back(windows.size > 1 ? windows.dilation * stride : 1);
   strides[windows.dim] = shape[windows.dim] > 1 ? windows.step * stride : 1;
   out.push_back(make_view(call.in(0), shape, strides, 0));

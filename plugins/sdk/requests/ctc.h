@@ -71,7 +71,7 @@ struct CtcSequence {
   TN_HD T first_alpha(int64_t state) const {
     return state < 2 ? probability(0, state) : -T(INFINITY);
   }
-  // Of all paths to a state, from the alphas of the step before.
+  // Returns the log-probability of all paths to a state, from the alphas of the step before.
   TN_HD T alpha(const T* before, int64_t step, int64_t state) const {
     T sum = before[state];
     if (state >= 1) sum = log_add(sum, before[state - 1]);
@@ -81,7 +81,7 @@ struct CtcSequence {
   TN_HD T last_beta(int64_t state) const {
     return state >= states() - 2 ? probability(steps - 1, state) : -T(INFINITY);
   }
-  // Of all paths from a state, from the betas of the step behind.
+  // Returns the log-probability of all paths from a state, from the betas of the step behind.
   TN_HD T beta(const T* behind, int64_t step, int64_t state) const {
     T sum = behind[state];
     if (state + 1 < states()) sum = log_add(sum, behind[state + 1]);
@@ -94,12 +94,12 @@ struct CtcSequence {
     const T blank_last = last[states() - 1];
     return -(count == 0 ? blank_last : log_add(blank_last, last[states() - 2]));
   }
-  // Of all paths through a state; alpha and beta both have the probability of the step.
+  // Returns that of all paths through a state. Both alpha and beta contain that of the step.
   TN_HD T through(T alpha, T beta, int64_t step, int64_t state) const {
     const T both = alpha + beta - probability(step, state);
     return both == both ? both : -T(INFINITY);
   }
-  // Of one log-probability, where `through` is that of all states of its class.
+  // Returns the gradient of one log-probability; `through` is that of all states of its class.
   TN_HD static T gradient(T g, T x, T through, T loss) {
     const T share = through == -T(INFINITY) ? T(0) : std::exp(through + loss);
     return g * (std::exp(x) - share);

@@ -54,7 +54,7 @@ constexpr FusedMember fused_tensors(const char* op, uint8_t operands, uint32_t t
   return {op, operands, false, scalars, FusedResult::same, takes};
 }
 
-// Of the values of a row.
+// A member that reduces the values of a row.
 constexpr FusedMember fused_reduction(const char* op, uint32_t takes,
                                       FusedResult result = FusedResult::same,
                                       const char* attr = nullptr) {

@@ -32,7 +32,7 @@ class Attention {
   }
 
  private:
-  // Of each query in a block.
+  // What is kept for each query in a block.
   struct Rows {
     T top[64], sum[64];
   };

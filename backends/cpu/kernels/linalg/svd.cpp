@@ -81,8 +81,8 @@ void complete(T* rows, int64_t known, int64_t n) {
   }
 }
 
-// Of a (m, n), m >= n, which is overwritten: s falling and, if there are `vectors`, the rows of v^T
-// (n, n), and u (m, columns).
+// Decomposes a (m, n), m >= n, which is overwritten. Writes s in falling order and, if there are
+// `vectors`, the rows of v^T (n, n), and u (m, columns).
 template <class T>
 bool tall_svd(std::vector<T>& a, int64_t m, int64_t n, int64_t columns, bool vectors, T* u, T* s,
               T* v) {
@@ -146,7 +146,7 @@ bool decompose_svd(const T* x, int64_t m, int64_t n, SvdParts parts, T* u, T* s,
   else
     std::copy_n(x, m * n, a.data());
   scale(a.data(), m * n, -exponent);
-  // Of a wide matrix, x^T = U S V^T.
+  // A wide matrix is decomposed as x^T = U S V^T.
   std::vector<T> left(static_cast<size_t>(turned ? longer * columns : 0)),
       right(static_cast<size_t>(turned ? k * k : 0));
   const bool fine = tall_svd(a, longer, k, columns, vectors, turned ? left.data() : u, s,

@@ -100,7 +100,7 @@ RowBuffers<T> buffers_for(const BatchNorm& s, int64_t parameters) {
   return has_16_bits(s.dtype) ? RowBuffers<T>{(2 + parameters) * s.c, 2 * s.size}
                               : RowBuffers<T>{2 * s.c, 0};
 }
-// Of (n, c) inputs rows are parts of lines, and a whole conversion is as good.
+// The rows of (n, c) inputs are parts of lines, and a whole conversion is as good.
 void require_planes_of_halves(const BatchNorm& s) {
   if (has_16_bits(s.dtype) && s.size == 1) refuse_dtype(s.dtype);
 }
@@ -250,7 +250,7 @@ void backward(const BatchNorm& s, const RowBuffers<T>& buffers, const tn_run& ru
       products[c] *= scale * invstd[c];
     }
     if (!gx) return;
-    // Statistics that are constants: what x holds does not matter, be it NaN.
+    // Statistics are constants here, so it does not matter what x holds, even if it is NaN.
     if (!s.training)
       return for_elements<T>(s, c0, c1, g, g, gx, buffer, [&](auto of) {
         const Vec<T> w = weight ? of(invstd) * of(weight) : of(invstd);

@@ -106,7 +106,7 @@ double FusedLoop::nanoseconds_of_a_tile() const {
   return ns;
 }
 
-// Of contiguous elements, or of one value beside them.
+// Returns the plan of a step for contiguous elements, or one value beside them.
 OwnedPlan FusedLoop::plan_of(tn_device* device, size_t s, int64_t elements) const {
   const FusedStep& step = program_.steps[s];
   const auto describe = [&](tn_dtype dtype, bool one_value) {

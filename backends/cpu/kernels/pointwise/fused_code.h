@@ -46,7 +46,7 @@ struct FusedCode {
   std::vector<Move> loads, stores;  // before the first step; after the last
   int64_t scratch = 0;              // bytes
 
-  // Of a tile, or a part of one, of so many rows.
+  // Returns how many elements a tile, or a part of one, of so many rows has.
   int64_t elements(Extent extent, int64_t tile_rows) const {
     return (extent & rows ? tile_rows : 1) * (extent & cols ? tiles.tile_cols() : 1);
   }

@@ -16,7 +16,7 @@ inline void require_inside(int64_t index, int64_t size) {
                    {{"index", std::to_string(index)}, {"size", std::to_string(size)}});
 }
 
-// Of windows with more elements, and of those of adaptive pooling, the sums are kept in f64.
+// The sums of windows with more elements, and of those of adaptive pooling, are kept in f64.
 inline constexpr int64_t kMostSummedAsTheyAre = 256;
 
 // Whether all tensors of a pooling operator are in that order, and not all row-major as well.

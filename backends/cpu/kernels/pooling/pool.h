@@ -56,7 +56,7 @@ struct Pool : sdk::PoolRequest {
   }
 
  private:
-  // Of windows that begin at `first` … `last`: the taps [begin, end) that can meet [0, n).
+  // Returns the taps [begin, end) of windows that begin at `first` … `last` which can meet [0, n).
   static std::pair<int64_t, int64_t> taps_on(int64_t first, int64_t last, int64_t n, int64_t k,
                                              int64_t d) {
     int64_t begin = last >= 0 ? 0 : (-last + d - 1) / d,

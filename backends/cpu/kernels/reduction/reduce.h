@@ -43,7 +43,7 @@ struct Reducer {
 
 class Reduction {
  public:
-  // Of tensors of these dtypes.
+  // For tensors of these dtypes.
   Reduction(const ReduceShape& shape, const Reducer& reducer, double parameter, tn_dtype x,
             tn_dtype y);
   uint64_t workspace_bytes() const;

@@ -212,7 +212,7 @@ struct PairSums {
   }
 };
 
-// Of g, and of g (x - mean).
+// The sums of g, and of g (x - mean).
 template <class T>
 struct GradSums {
   using In = T;

@@ -46,7 +46,7 @@ struct LogSum {
   }
 };
 
-// Of the whole row, for all threads of the group.
+// Returns the sum over the whole row to all threads of the group.
 template <class T>
 __device__ LogSum<T> group_log_sum(LogSum<T> mine, const Group& group, T* shared) {
   LogSum<T> all;

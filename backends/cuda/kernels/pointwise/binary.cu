@@ -16,7 +16,7 @@ constexpr BinaryEntry numbers(const char* op, BinaryStart boolean) {
   entry.starts.boolean = boolean;
   return entry;
 }
-// Of bools, sums and products are "or" and "and".
+// Sums and products of bools are "or" and "and".
 constexpr BinaryStart kOr = start_binary<formulas::Or, uint8_t, uint8_t>,
                       kAnd = start_binary<formulas::And, uint8_t, uint8_t>;
 constexpr BinaryEntry kBinaryEntries[] = {

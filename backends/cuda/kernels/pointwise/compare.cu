@@ -4,7 +4,7 @@
 namespace tenon::cuda {
 namespace {
 
-// Of any dtype; bools are compared as bytes.
+// For operands of any dtype; bools are compared as bytes.
 template <class Op>
 constexpr ByDtype<BinaryStart> kCompare = [] {
   auto starts = number_starts([]<class T>(Type<T>) { return start_binary<Op, uint8_t, T>; });

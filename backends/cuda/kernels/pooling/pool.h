@@ -27,7 +27,7 @@ struct Pool : sdk::PoolRequest {
   struct Pixel {
     int64_t plane, row, column;
   };
-  // Of element `at` of the input or the output.
+  // Returns where element `at` of the input or the output is.
   __device__ Pixel in_pixel(int64_t at) const {
     Pixel p;
     p.column = split(at, by_w);

@@ -154,7 +154,7 @@ using Amax = Extremum<T, true>;
 template <class T>
 using Amin = Extremum<T, false>;
 
-// Of bools; also of none, where the accumulator is what nothing is above or below.
+// `any` and `all` of bools. Without elements, the accumulator is what nothing is above or below.
 using Any = Amax<uint8_t>;
 struct All : Amin<uint8_t> {
   __device__ static uint8_t finish(uint8_t a, double) { return a != 0; }

@@ -54,7 +54,7 @@ struct ReduceShape : sdk::ReduceShape {
     }
     return place;
   }
-  // Of element i of those that go into one output.
+  // Returns the offset of element i of those that go into one output.
   __device__ int64_t offset(int64_t i) const {
     if (reduced_rank <= 1) return i * reduced[0].x_stride;
     uint32_t rest = static_cast<uint32_t>(i);

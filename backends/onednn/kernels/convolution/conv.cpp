@@ -236,8 +236,8 @@ Conv::Conv(const Request& request)
     if (base_computes(type)) unsupported("windows lie wholly in the padding");
     code = Code::reference;
   }
-  // Of an element of the kernel that lies in the padding in all windows they leave the gradient as
-  // the memory was.
+  // They leave the gradient of an element of the kernel as the memory was if that element lies in
+  // the padding in all windows.
   if (kind == sdk::ConvKind::backward_weight && !(each_tap_meets_image(h, kh, sh, ph, dh, oh) &&
                                                   each_tap_meets_image(w, kw, sw, pw, dw, ow))) {
     if (base_computes(type)) unsupported("elements of the kernel lie wholly in the padding");
