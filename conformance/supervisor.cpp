@@ -130,12 +130,12 @@ class Supervisor {
   void take(const json& line) {
     if (line.contains("title")) {
       opened_ = true;
+      count_ = line["count"].get<size_t>();
       if (resumption_.from == 0 && !titled_)
         out_ << printable_lines(line["title"].get<std::string>()) << "\n"
-             << (options_.speed
-                     ? speed_heading()
-                     : fmt::format("{} checks of operator set {}, --seed {}",
-                                   line["count"].get<size_t>(), kOperatorSet, options_.seed))
+             << (options_.speed ? speed_heading()
+                                : fmt::format("{} checks of operator set {}, --seed {}", count_,
+                                              kOperatorSet, options_.seed))
              << std::endl;
       titled_ = true;
     } else if (line.contains("opening")) {
@@ -153,6 +153,7 @@ class Supervisor {
       running_.reset();
       if (result.section == "joint" && result.status == Status::passed)
         resumption_.passed.push_back(result.name);
+      if (result.status == Status::skipped) note_rest_of(result.section);
       report_.add(result);
     } else if (line.contains("known")) {
       report_.add(result_from_json(line));
@@ -170,10 +171,17 @@ class Supervisor {
   // Each check that waits for something that never comes takes all of its time.
   void note_hang_of(const std::string& section, const std::string& op, bool hung) {
     if (!hung || !op.empty() || ++hung_of_section_[section] != kMostHangsOfSection) return;
+    resumption_.without_sections.push_back(section);
+    given_up_.insert(section);
+  }
+
+  // The first check that is left out of a section shows that the last one which hung was not its
+  // last.
+  void note_rest_of(const std::string& section) {
+    if (given_up_.erase(section) == 0) return;
     report_.add(
         {section, "", "", "the rest", Status::failed,
          fmt::format("not run, because {} checks of it did not end in time", kMostHangsOfSection)});
-    resumption_.without_sections.push_back(section);
   }
 
   // A check of `op` has ended the process, in `culprit`, which may be a part of it. Returns whether
@@ -197,8 +205,9 @@ class Supervisor {
   bool goes_on_after(bool hung, const std::string& culprit, const char* kind) {
     if (hung) hung_.insert(culprit);
     if (hung_.size() < kMostHangs) return true;
-    report_.add({"start", "", "", "the rest", Status::failed,
-                 fmt::format("not run, because {} {} have hung", hung_.size(), kind)});
+    if (!opened_ || resumption_.from < count_)
+      report_.add({"start", "", "", "the rest", Status::failed,
+                   fmt::format("not run, because {} {} have hung", hung_.size(), kind)});
     return false;
   }
 
@@ -253,8 +262,10 @@ class Supervisor {
   std::string line_;
   std::optional<Result> running_;
   bool opening_ = false, opened_ = false, done_ = false, titled_ = false, failed_to_open_ = false;
+  size_t count_ = 0;  // of the checks
   std::map<std::string, int> crashes_;
   std::map<std::string, size_t> hung_of_section_;
+  std::set<std::string> given_up_;   // sections of which no check is left out so far
   std::set<std::string> hung_;       // operators of which work did not end, and files
   std::set<std::string> intruders_;  // operators in whose checks somebody wrote to the pipe
   std::string reading_;              // the file or the case in it that HDF5 reads
