@@ -5,8 +5,8 @@
 
 namespace tenon::graph {
 
-void Constants::wait() const {
-  if (ticket_ && !context_->stream->closed()) context_->stream->wait(ticket_);
+void Constants::wait() const noexcept {
+  if (context_) wait_until_read(*context_->stream, ticket_);
 }
 
 void Constants::compute(const Trace& trace) {

@@ -15,8 +15,8 @@ class Constants {
   void compute(const Trace& trace);
   // The memory of a constant value.
   char* data_of(uint32_t value) const { return static_cast<char*>(storages_[value]->data); }
-  // Waits until they are computed.
-  void wait() const;
+  // Waits until nothing is read any more that computing them needs.
+  void wait() const noexcept;
 
  private:
   DeviceContext* context_ = nullptr;

@@ -32,10 +32,8 @@ std::unique_ptr<Program> Program::make(Trace trace, Wiring wiring, const Compile
 Program::~Program() {
   constants_.wait();
   for (auto& frame : frames_)
-    for (size_t d = 0; d < schedule_.devices.size(); ++d) {
-      DeviceStream& stream = *schedule_.devices[d]->stream;
-      if (frame->tickets[d] && !stream.closed()) stream.wait(frame->tickets[d]);
-    }
+    for (size_t d = 0; d < schedule_.devices.size(); ++d)
+      wait_until_read(*schedule_.devices[d]->stream, frame->tickets[d]);
 }
 
 void Program::take_host_work(Trace later) {

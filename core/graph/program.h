@@ -24,7 +24,8 @@ class Program {
   // `why`, for what this first form of programs cannot do.
   static std::unique_ptr<Program> make(Trace trace, Wiring wiring, const CompilePasses& passes,
                                        std::string& why);
-  // Waits until the last replay is done.
+  // Waits until the last replay is done, or, where a stream cannot wait, until nothing reads what
+  // this has on the host.
   ~Program();
   Program(const Program&) = delete;
 

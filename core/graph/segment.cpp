@@ -1,5 +1,6 @@
 // How plans become the arrays of a segment.
 #include <algorithm>
+#include <thread>
 
 #include <tenon/core/graph/program.h>
 #include <tenon/core/graph/replay.h>
@@ -61,6 +62,17 @@ void Segment::prepare(const Frame& frame) noexcept {
   for (auto& n : numbers_) scalars_[n.slot] = frame.numbers[n.number];
   for (auto& version : wanted_) versions_[version.slot] = frame.versions[version.storage];
   for (auto& launch : launches_) launch.queued_ns = frame.queued_ns;
+}
+
+void wait_until_read(DeviceStream& stream, uint64_t ticket) noexcept {
+  while (ticket && !stream.closed()) {
+    try {
+      return stream.wait(ticket);
+    } catch (...) {
+      if (stream.native()) return;
+      std::this_thread::yield();  // a worker reads frames when it comes to them
+    }
+  }
 }
 
 void QueuedSegment::forget(FailureLog& failures, size_t launch) const {

@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <mutex>
+#include <new>
+#include <thread>
 
 #include <fmt/core.h>
 
@@ -27,6 +29,19 @@ void Capture::note(std::span<const Tensor* const> inputs, std::span<TensorImpl* 
   for (auto* t : outputs)
     if (t) touch(*t->storage, true);
 }
+
+namespace {
+// There may be no memory to wait with. Then it is tried again, because a destructor cannot throw.
+void wait_in_any_case(DeviceStream& stream, uint64_t ticket) {
+  for (;;) {
+    try {
+      return stream.wait(ticket);
+    } catch (const std::bad_alloc&) {
+      std::this_thread::yield();
+    }
+  }
+}
+}  // namespace
 
 Recording::Recording(DeviceContext& c, const plugins::CheckedCapture& api, tn_graph* graph,
                      Allocator& memory, const Capture& capture)
@@ -61,7 +76,7 @@ Recording::~Recording() {
 void Recording::close() {
   std::lock_guard lock(mutex_);
   if (!graph_ || stream_.closed()) return;
-  stream_.wait(last_replay_);
+  wait_in_any_case(stream_, last_replay_);  // the device may run it until then
   api_.destroy(std::exchange(graph_, nullptr));
 }
 

@@ -104,6 +104,65 @@ BOOST_AUTO_TEST_CASE(a_replay_that_could_not_be_queued_is_followed_by_one_that_i
   BOOST_TEST(lost > 0);
 }
 
+// It cannot wait for its last replay then, and its memory has to wait.
+BOOST_AUTO_TEST_CASE(a_program_ends_before_its_last_replay_whatever_allocation_fails) {
+  auto* gate = plugins::registry().load("sim").extension<sim::Gate>("sim.gate", 1);
+  int64_t n = 0;
+  do {
+    Tensor x = full({1000}, 1, {.device = "sim:0"}), stop = empty({1}, {.device = "sim:0"});
+    auto program = std::make_unique<Compiled<Tensor (*)(const Tensor&)>>(
+        +[](const Tensor& t) {
+          const Tensor h = t * 2.0;
+          return (h + h.sum()).sum();
+        },
+        CompileOptions{});
+    for (int i = 0; i < 3; ++i) (*program)(x);
+    synchronize();
+    gate->shut();
+    stop.fill_(sim::kWaitsAtGate);
+    const Tensor sum = (*program)(x);
+    std::jthread opener([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      gate->open();
+    });
+    BOOST_TEST(!throws_at(++n, [&] { program.reset(); }));
+    std::vector<Tensor> others;  // which would lie where the program had its values
+    for (int i = 0; i < 20; ++i) others.push_back(full({1000}, 7, {.device = "sim:0"}));
+    try {
+      BOOST_TEST(sum.item() == 1000.0 * (2 + 2000), "allocation " << n);
+    } catch (const Error&) {  // the allocation was one of the device's own thread
+    }
+    drain();
+  } while (failed);
+  BOOST_TEST(n > 1);
+}
+
+BOOST_AUTO_TEST_CASE(a_stream_graph_ends_after_its_last_replay_whatever_allocation_fails) {
+  auto* gate = plugins::registry().load("sim").extension<sim::Gate>("sim.gate", 1);
+  int64_t n = 0;
+  do {
+    Tensor a = zeros({10}, {.device = "sim:0"}), stop = empty({1}, {.device = "sim:0"});
+    auto graph = std::make_unique<StreamGraph>(StreamGraph::capture("sim:0", [&] {
+      NoGrad guard;
+      a.copy_(a + 1.0);
+    }));
+    gate->shut();
+    stop.fill_(sim::kWaitsAtGate);
+    graph->replay();
+    std::jthread opener([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      gate->open();
+    });
+    BOOST_TEST(!throws_at(++n, [&] { graph.reset(); }));
+    try {
+      BOOST_TEST(a.sum().item() == 10.0, "allocation " << n);
+    } catch (const Error&) {  // the allocation was one of the device's own thread
+    }
+    drain();
+  } while (failed);
+  BOOST_TEST(n > 1);
+}
+
 // Columns that fail and rows that are written, with an allocation that fails on the way: what is
 // known to be bad then is bad.
 BOOST_AUTO_TEST_CASE(which_bytes_failed_is_known_whatever_allocation_fails) {

@@ -128,7 +128,7 @@ class Folding {
     call.num_scalars = activation().num_scalars;
     const uint64_t cost = first.cost_ns + second.cost_ns;
     try {
-      auto plan = make_plan_entry(*first.context, std::move(call));
+      auto plan = plans_of(*first.context).make_apart(std::move(call));
       if (!plan->plan || plan->make_contiguous)
         why = "the plugin refuses it" + plan->refusals;
       else if (plan->planner != first.planner)

@@ -306,7 +306,7 @@ Ref<PlanEntry> FusedGroup::make_plan(const Draft& draft, std::string& why) const
     cost += plan.cost_ns;
   }
   try {
-    auto plan = make_plan_entry(*first.context, call());
+    auto plan = plans_of(*first.context).make_apart(call());
     if (!plan->plan || plan->planner != first.planner || plan->make_contiguous)
       why = "the plugin refuses them" + plan->refusals;
     else if (plan->cost_ns > cost)
