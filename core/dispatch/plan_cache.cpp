@@ -8,6 +8,7 @@
 
 #include <tenon/core/base/per_thread.h>
 #include <tenon/core/dispatch/plan_cache.h>
+#include <tenon/core/dispatch/with_texts.h>
 #include <tenon/core/error.h>
 #include <tenon/core/format.h>
 #include <tenon/core/layout.h>
@@ -180,8 +181,40 @@ PlanEntry& PlanCache::find(const Call& call, const TensorImpl* common) {
   return *slot.entry;
 }
 
+namespace {
+// Makes texts for the attributes, all in one piece of memory.
+std::unique_ptr<char[]> own_texts(Attrs& attrs) {
+  size_t bytes = 0;
+  (void)with_texts(attrs, [&](const char* text) {
+    bytes += std::strlen(text) + 1;
+    return text;
+  });
+  if (bytes == 0) return nullptr;
+  auto texts = std::make_unique<char[]>(bytes);
+  char* at = texts.get();
+  attrs = with_texts(attrs, [&](const char* text) {
+    const size_t size = std::strlen(text) + 1;
+    return static_cast<const char*>(std::memcpy(std::exchange(at, at + size), text, size));
+  });
+  return texts;
+}
+
+// Plugins destroy their plans without the lock.
+void delete_all(PlanEntry* first) {
+  while (first) delete std::exchange(first, first->next_to_destroy);
+}
+}  // namespace
+
 Ref<PlanEntry> PlanCache::make_apart(CallDesc call) {
+  PlanEntry* destroyable;
+  {
+    std::lock_guard lock(lock_);
+    destroyable = take_destroyable();
+  }
+  delete_all(destroyable);
+  auto texts = own_texts(call.attrs);
   auto entry = make_plan_entry(context_, std::move(call));
+  entry->texts = std::move(texts);
   entry->cache = this;
   return entry;
 }
@@ -214,8 +247,7 @@ Ref<PlanEntry> PlanCache::find_shared(const PlanKey& key, const Call& call,
     }
     destroyable = take_destroyable();
   }
-  // Plugins destroy their plans without the lock.
-  while (destroyable) delete std::exchange(destroyable, destroyable->next_to_destroy);
+  delete_all(destroyable);
   return entry;
 }
 

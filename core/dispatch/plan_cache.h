@@ -37,6 +37,7 @@ class PlanCache;
 // finished everything that was queued.
 struct PlanEntry final : RefCounted, PreparedPlan {
   CallDesc call;
+  std::unique_ptr<char[]> texts;              // of its attributes, if they are no literals
   const plugins::Backend* planner = nullptr;  // the plugin that made the plan
   // `plan` is null if there is nothing to run, because every output is empty, or if `widened`,
   // `decomposed` or `on_cpu` is true.
@@ -122,7 +123,8 @@ class PlanCache final : public PlanStore {
   // another one that takes the same slot of its recent results. A caller that makes other calls
   // before the last use of the entry has to take a Ref.
   PlanEntry& find(const Call& call, const TensorImpl* common);
-  // Makes an entry that is not in the table, for who keeps it. It is destroyed as all others are.
+  // Makes an entry that is not in the table, for who keeps it. It is destroyed as all others are,
+  // and has texts of its own: those of the call need not last.
   Ref<PlanEntry> make_apart(CallDesc call);
   size_t size() const { return count_.load(std::memory_order_relaxed); }
   size_t capacity() const { return capacity_; }

@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -86,6 +88,8 @@ struct SavedNumber {
 };
 
 struct SavedProgram {
+  // What attributes of its calls point to, if they are no literals: each text of a file once.
+  std::unique_ptr<std::unordered_set<std::string>> texts;
   Device device;
   RandomState random;
   uint32_t num_draws = 0;

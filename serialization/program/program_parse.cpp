@@ -1,15 +1,12 @@
 // Reads the description of a program, of which nothing is believed.
 #include <limits>
-#include <map>
-#include <mutex>
+#include <memory>
 #include <string>
 #include <unordered_set>
 
 #include <fmt/core.h>
 
-#include <tenon/core/base/fork.h>
 #include <tenon/core/base/json_value.h>
-#include <tenon/core/base/never_destroyed.h>
 #include <tenon/core/base/printable.h>
 #include <tenon/core/dispatch/op.h>
 #include <tenon/core/error.h>
@@ -27,19 +24,6 @@ constexpr uint64_t kMost32 = std::numeric_limits<int32_t>::max();
 constexpr uint64_t kMostBytes = uint64_t{1} << 62;
 constexpr size_t kLongestWord = 64;
 using graph::kLongestName;
-
-// Attributes are kept by pointers to literals, and plans outlive programs. So the texts of files
-// are kept for good, each once; they are short, as what operators have.
-const char* lasting(const std::string& text) {
-  struct Words {
-    ForkMutex mutex{ForkOrder::tables};
-    std::unordered_set<std::string> all;
-  };
-  static constinit NeverDestroyed<Words> kept;
-  Words& words = kept.get();
-  std::lock_guard lock(words.mutex);
-  return words.all.insert(text).first->c_str();
-}
 
 // Two operators may have one name, if one of them computes in floating point what the other does of
 // whole numbers.
@@ -83,6 +67,7 @@ class ProgramReader {
     at_ = kNowhere;
     if (const auto fault = graph::fault_of_names(p); !fault.empty()) fail(fault);
     return p;
+    p.texts = std::move(texts_);
   }
 
  private:
@@ -233,7 +218,10 @@ class ProgramReader {
     return r;
   }
 
-  void add_attr(Attrs& attrs, const JsonValue& item) const {
+  // Attributes have pointers to their texts, which last as long as the program that is read.
+  const char* lasting(const std::string& text) { return texts_->insert(text).first->c_str(); }
+
+  void add_attr(Attrs& attrs, const JsonValue& item) {
     const Items& parts = list(item, 3);
     const JsonValue& value = parts[2];
     const std::string name = text_of(parts[0], kLongestWord),
@@ -273,7 +261,7 @@ class ProgramReader {
     return {static_cast<uint32_t>(natural(parts[0], kMost32)), natural(parts[1], kMostBytes)};
   }
 
-  graph::SavedNode node(const JsonValue& item) const {
+  graph::SavedNode node(const JsonValue& item) {
     graph::SavedNode n;
     CallDesc& call = n.call;
     const std::string name = text_of(item, "op", kLongestName);
@@ -338,3 +326,5 @@ class ProgramReader {
 graph::SavedProgram program_from_json(std::string_view text) { return ProgramReader().read(text); }
 
 }  // namespace tenon
+  std::unique_ptr<std::unordered_set<std::string>> texts_ =
+      std::make_unique<std::unordered_set<std::string>>();

@@ -10,6 +10,7 @@
 
 #include <boost/test/unit_test.hpp>
 #include <fcntl.h>
+#include <malloc.h>
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
@@ -18,6 +19,8 @@
 #include "../files.h"
 #include "crafted.h"
 #include "fuzz.h"
+
+extern "C" __attribute__((weak)) size_t __sanitizer_get_current_allocated_bytes();
 
 BOOST_AUTO_TEST_SUITE(program_damage_test)
 
@@ -236,6 +239,51 @@ BOOST_AUTO_TEST_CASE(no_change_of_a_description_does_harm) {
   });
   BOOST_TEST(refused > run);
   BOOST_TEST(!is_refused(crafted.write(whole)));
+}
+
+namespace {
+
+int64_t bytes_in_use() {
+  if (__sanitizer_get_current_allocated_bytes)
+    return static_cast<int64_t>(__sanitizer_get_current_allocated_bytes());
+  const auto info = mallinfo2();
+  return static_cast<int64_t>(info.uordblks + info.hblkhd);
+}
+
+// Gives each operator more attributes, whose texts no other file has.
+json with_own_texts(json graph, int file, const char* kind) {
+  int count = 0;
+  const auto text = [&] {
+    return std::string(50, 'a') + std::to_string(file) + "_" + std::to_string(count++);
+  };
+  for (auto& node : graph["nodes"])
+    while (node["attributes"].size() < 7) node["attributes"].push_back({text(), kind, text()});
+  return graph;
+}
+
+}  // namespace
+
+// A process that looks at many files keeps nothing of those that it has let go.
+BOOST_AUTO_TEST_CASE(texts_of_files_are_let_go_with_them) {
+  Crafted crafted;
+  const json whole = crafted.graph;
+  int loaded = 0;
+  const auto load = [&](int file) {
+    try {  // plugins leave out hints that they do not know, and refuse other attributes
+      const auto& path =
+          crafted.write(with_own_texts(whole, file, file % 10 == 0 ? "hint" : "text"));
+      auto program = Program::load(path);
+      program.run(small_inputs())[0].wait();
+      ++loaded;
+    } catch (const Error&) {
+    }
+  };
+  int file = 0;
+  for (; file < 50; ++file) load(file);
+  const int64_t before = bytes_in_use();
+  for (; file < 1050; ++file) load(file);
+  BOOST_TEST(loaded >= 100);
+  BOOST_TEST(bytes_in_use() < before + (4 << 20));  // their texts take ten times as much
 }
 
 BOOST_AUTO_TEST_SUITE_END()

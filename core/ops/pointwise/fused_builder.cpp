@@ -3,11 +3,14 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
+#include <string>
 
 #include <fmt/core.h>
 
 #include <tenon/core/base/fork.h>
 #include <tenon/core/base/never_destroyed.h>
+#include <tenon/core/dispatch/with_texts.h>
 #include <tenon/core/error.h>
 #include <tenon/core/format.h>
 #include <tenon/core/layout.h>
@@ -19,9 +22,11 @@ namespace tenon {
 namespace {
 
 // Plans keep the text of their program, which therefore is never freed. There are as many as there
-// are pieces of code that are compiled: texts hold neither shapes nor scalars.
+// are pieces of code that are compiled: texts hold neither shapes nor scalars. Attributes of steps
+// point to texts of their own: what they were made of may be a file, which is gone sooner.
 struct FusedPrograms {
   ForkMutex mutex{ForkOrder::tables};
+  std::set<std::string, std::less<>> texts;
   std::map<std::string, std::unique_ptr<const FusedProgram>, std::less<>> all;
 };
 constinit NeverDestroyed<FusedPrograms> fused_programs;
@@ -222,9 +227,11 @@ const FusedProgram& FusedBuilder::finish() {
   }
   auto& kept = fused_programs.get();
   std::lock_guard lock(kept.mutex);
-  auto& place = kept.all[text];
-  if (!place) place = std::make_unique<const FusedProgram>(program_);
-  return *place;
+  if (const auto known = kept.all.find(text); known != kept.all.end()) return *known->second;
+  for (auto& step : program_.steps_)
+    step.attrs = with_texts(
+        step.attrs, [&](const char* each) { return kept.texts.emplace(each).first->c_str(); });
+  return *kept.all.emplace(text, std::make_unique<const FusedProgram>(program_)).first->second;
 }
 
 }  // namespace tenon
