@@ -21,13 +21,12 @@ namespace tenon::graph {
 
 namespace {
 
-// Where a plan takes a copy of an input, the strides of the copy.
+// Where a plan takes copies of inputs, the strides of a copy. Those that lie so already may still
+// have others in dimensions of size 1, for which a plan would not be made.
 TensorDesc as_seen(const TensorDesc& t, const PlanEntry& entry, const Shape* flat) {
   if (flat) return describe(t.dtype, *flat, Shape::row_major(*flat));
   if (!entry.make_contiguous) return t;
-  const MemoryFormat format = entry.copies_in(t.shape);
-  if (has_format(t.shape, t.strides, format)) return t;
-  return describe(t.dtype, t.shape, strides_in(t.shape, format));
+  return describe(t.dtype, t.shape, strides_in(t.shape, entry.copies_in(t.shape)));
 }
 
 bool is_copied(const PlanEntry& entry, size_t input) {
@@ -51,8 +50,12 @@ CallDesc call_as_seen(const PlanEntry& entry, const Shape* flat) {
   if (flat) call.format = preserve_format;
   if (!call.out) return call;
   if (flat) call.out = describe(call.out->dtype, *flat, Shape::row_major(*flat));
-  if (call.out_input >= 0 && is_copied(entry, static_cast<size_t>(call.out_input)))
+  if (call.out_input < 0) return call;
+  const auto changed = static_cast<size_t>(call.out_input);
+  if (is_copied(entry, changed))
     call.out_input = -1;
+  else
+    call.out = call.inputs[changed];
   return call;
 }
 
