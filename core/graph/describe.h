@@ -34,6 +34,7 @@ class HostPartDescription {
   void add_numbers(const TraceNode& node, SavedNode& saved);
 
  private:
+  const Storage* memory_of(uint32_t at, uint32_t end) const;
   const Storage* target_of(const TraceNode& node, size_t output = 0) const;
   double now(const Storage* memory, std::string_view name) const;
   void require_same_options(const TraceNode& node) const;

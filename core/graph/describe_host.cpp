@@ -62,13 +62,28 @@ HostPartDescription::HostPartDescription(const Trace& trace, const Part& part,
       groups_.insert(now(target_of(node), "group"));
 }
 
+// Where a plan takes no tensor with gaps, it changes a copy, which is copied back: then the memory
+// is that of which it is a copy. `end` is a node of the part, before which the value was made.
+const Storage* HostPartDescription::memory_of(uint32_t at, uint32_t end) const {
+  const HostPlans& host = trace_.host;
+  if (host.values[at].held) return host.values[at].held.get();
+  if (const uint32_t value = host.values[at].value; value != kAbsent)
+    return trace_.values[value].held.get();
+  while (end-- > part_.first_host_node) {
+    const TraceNode& node = host.nodes[end];
+    if (node.num_inputs != 1 || node.num_outputs != 1 ||
+        std::string_view(node.plan->call.op->name) != "copy")
+      continue;
+    const Access &from = host.accesses[node.first_access], &to = (&from)[1];
+    if (to.value == at) return from.value == kAbsent ? nullptr : memory_of(from.value, end);
+  }
+  return nullptr;
+}
+
 const Storage* HostPartDescription::target_of(const TraceNode& node, size_t output) const {
   const Access& access = trace_.host.accesses[node.first_access + node.num_inputs + output];
   if (access.value == kAbsent) return nullptr;
-  const HostValue& value = trace_.host.values[access.value];
-  return value.held               ? value.held.get()
-         : value.value != kAbsent ? trace_.values[value.value].held.get()
-                                  : nullptr;
+  return memory_of(access.value, static_cast<uint32_t>(&node - trace_.host.nodes.data()));
 }
 
 double HostPartDescription::now(const Storage* memory, std::string_view name) const {
@@ -76,7 +91,8 @@ double HostPartDescription::now(const Storage* memory, std::string_view name) co
   if (!number)
     refuse(
         fmt::format("it has no number \"{}\" for a tensor that its step changed when the "
-                    "function was recorded; call the function again first",
+                    "function was recorded, or several, as where parameters of two groups are "
+                    "parts of one tensor; call the function again first",
                     name));
   return *number;
 }

@@ -279,29 +279,31 @@ class Restoration {
                                     saved.accesses[changed].offset == access.offset),
             "it changes another memory than that of its input");
     // What it reads of the others it may read after it has written, although it checked it before.
+    const Footprint written = footprint(saved, inputs + i);
     for (size_t k = 0; bytes && k < inputs + i; ++k)
-      require(k == changed || !overlaps(saved, k, access, bytes),
+      require(k == changed || !overlaps(saved, k, access, written),
               "its result lies over another of its tensors");
     Value& value = trace_.values[access.value];
     value.written = true;
     if (first_writer_[access.value] == kNowhere) first_writer_[access.value] = at_;
     if (value.inside)
-      written_[access.value].add(access.offset, {o.shape, o.strides, size_of(o.dtype)});
+      written_[access.value].add(access.offset, written);
     else
       ++changes_[access.value];
   }
 
-  static bool overlaps(const SavedNode& saved, size_t k, const Access& access, uint64_t bytes) {
-    const size_t inputs = saved.call.inputs.size();
+  static Footprint footprint(const SavedNode& saved, size_t k) {
+    if (const size_t inputs = saved.call.inputs.size(); k >= inputs) {
+      const SavedOutput& o = saved.outputs[k - inputs];
+      return {o.shape, o.strides, size_of(o.dtype)};
+    }
+    const TensorDesc& t = *saved.call.inputs[k];
+    return {t.shape, t.strides, size_of(t.dtype)};
+  }
+  static bool overlaps(const SavedNode& saved, size_t k, Access at, const Footprint& written) {
     const Access& other = saved.accesses[k];
-    if (other.value != access.value) return false;
-    const uint64_t extent =
-        k < inputs
-            ? extent_in_memory(saved.call.inputs[k]->dtype, saved.call.inputs[k]->shape,
-                               saved.call.inputs[k]->strides)
-            : extent_in_memory(saved.outputs[k - inputs].dtype, saved.outputs[k - inputs].shape,
-                               saved.outputs[k - inputs].strides);
-    return other.offset < access.offset + bytes && access.offset < other.offset + extent;
+    return other.value == at.value &&
+           may_share_bytes(other.offset, footprint(saved, k), at.offset, written);
   }
 
   // ---- numbers

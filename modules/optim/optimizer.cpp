@@ -68,23 +68,30 @@ Optimizer::Replayed::~Replayed() {
   if (auto* recorder = noted_ ? recording::here() : nullptr) recorder->end_host_part();
 }
 
+// Nothing, where parameters that share the memory have different ones.
 std::optional<double> Optimizer::number_of(const Storage& memory, std::string_view name) {
   const auto is_here = [&](const Tensor& t) {
     return t.defined() && impl_of(t).storage.get() == &memory;
   };
+  const auto number = [&](size_t g, const State& state) -> std::optional<double> {
+    if (name == "step") return static_cast<double>(state.step);
+    if (name == "group") return static_cast<double>(g);
+    for (auto& option : options_of(g))
+      if (name == option.name) return option.value();
+    return std::nullopt;
+  };
+  std::optional<double> found;
   for (size_t g = 0; g < groups_.size(); ++g)
     for (size_t i = 0; i < groups_[g].size(); ++i) {
       const State& state = states_[g][i];
       if (!is_here(groups_[g][i]) && !is_here(state.master) &&
           std::none_of(std::begin(state.slots), std::end(state.slots), is_here))
         continue;
-      if (name == "step") return static_cast<double>(state.step);
-      if (name == "group") return static_cast<double>(g);
-      for (auto& option : options_of(g))
-        if (name == option.name) return option.value();
-      return std::nullopt;
+      const auto here = number(g, state);
+      if (!here || (found && *found != *here)) return std::nullopt;
+      found = here;
     }
-  return std::nullopt;
+  return found;
 }
 
 void Optimizer::require(bool ok, const char* what, double value, const char* wanted) const {

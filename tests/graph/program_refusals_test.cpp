@@ -84,6 +84,26 @@ BOOST_AUTO_TEST_CASE(names_that_no_file_can_have_are_refused) {
   BOOST_TEST(program.run({{"0", x}, {"y", y}})["d"].to_vector<float>()[1] == 2.0F);
 }
 
+// A number of a program has one value for all of a tensor.
+BOOST_AUTO_TEST_CASE(parameters_of_two_groups_in_one_tensor_are_refused) {
+  TempFolder folder;
+  const Tensor memory = randn({2, 3});
+  Tensor a = memory.select(0, 0), b = memory.select(0, 1);
+  a.requires_grad_(), b.requires_grad_();
+  using Group = optim::ParamGroup<optim::SGDOptions>;
+  optim::SGD optimizer(std::vector<Group>{{{a}, {.lr = 0.1}}, {{b}, {.lr = 0.2}}});
+  auto step = compile([&](const Tensor& x) {
+    optimizer.zero_grad();
+    const Tensor loss = (a * b * x).sum();
+    loss.backward();
+    optimizer.step();
+    return loss.detach();
+  });
+  for (int i = 0; i < 3; ++i) step(randn({3}));
+  const std::string text = refusal([&] { step.save(folder / "f.tenon"); });
+  BOOST_TEST(has(text, "parameters of two groups are parts of one tensor"), text);
+}
+
 // A file holds memory as the program uses it, and whoever loads it takes values for rows.
 BOOST_AUTO_TEST_CASE(named_tensors_whose_values_would_change_their_order_are_refused) {
   TempFolder folder;

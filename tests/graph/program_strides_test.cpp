@@ -78,4 +78,39 @@ BOOST_AUTO_TEST_CASE(convolutions_of_tensors_with_any_strides_in_dimensions_of_o
       }
 }
 
+// No byte belongs to two of them, but each lies in the gaps of the others.
+BOOST_AUTO_TEST_CASE(optimizers_of_parts_of_one_tensor_that_lie_between_each_other) {
+  const TempFolder folder;
+  const Tensor values = randn({4, 6, 5});
+  const auto parts = [&](const Tensor& all) {
+    return std::vector<Tensor>{
+        all.narrow(1, 0, 2).narrow(2, 0, 2), all.narrow(1, 0, 2).narrow(2, 2, 3),
+        all.narrow(1, 2, 2).narrow(2, 0, 5), all.select(1, 4), all.select(1, 5)};
+  };
+  const std::vector<MakeOptimizer> all = {
+      making<optim::SGD>(optim::SGDOptions{.lr = 0.1, .momentum = 0.9}),
+      making<optim::Adam>(optim::AdamOptions{.lr = 0.01})};
+  for (auto& make : all) {
+    const Tensor memory = values.clone();
+    std::vector<Tensor> parameters = parts(memory);
+    for (auto& p : parameters) p.requires_grad_();
+    const Optimizer optimizer = make(parameters);
+    auto step = compile([&](const Tensor& x) {
+      optimizer->zero_grad();
+      Tensor loss = zeros({});
+      for (auto& p : parameters) loss = loss + (p * p * x).sum();
+      loss.backward();
+      optimizer->step();
+      return loss;
+    });
+    for (int i = 0; i < 3; ++i) step(full({1}, 1 + i));
+    step.save(folder / "parts.tenon");
+    auto program = Program::load(folder / "parts.tenon");
+    for (int i = 0; i < 3; ++i) {
+      const Tensor x = full({1}, 2 + i);
+      BOOST_TEST(same_bits(program.run({{"0", x}})[0], step(x)));
+    }
+  }
+}
+
 BOOST_AUTO_TEST_SUITE_END()
