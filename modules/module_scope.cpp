@@ -10,6 +10,7 @@
 #include <tenon/core/base/fork.h>
 #include <tenon/core/base/never_destroyed.h>
 #include <tenon/core/base/per_thread.h>
+#include <tenon/core/base/recorded_calls.h>
 #include <tenon/core/base/recording.h>
 #include <tenon/core/dispatch/misplaced.h>
 #include <tenon/core/error.h>
@@ -131,6 +132,8 @@ void module_is_gone(const void* module, size_t bytes) noexcept {
 
 ModuleScope::ModuleScope(const void* self, const ModuleType* type)
     : self_(self), type_(type), parent_(innermost), watcher_(watching), path_(name_in_parent()) {
+  if (recording::here()) [[unlikely]]
+    recording::calls(self);
   innermost = this;
 }
 detail::CallWatcher::CallWatcher() : before_(watching) { watching = this; }

@@ -1,8 +1,11 @@
+#include <algorithm>
+#include <map>
 #include <mutex>
 #include <set>
 
 #include <tenon/core/base/fork.h>
 #include <tenon/core/base/never_destroyed.h>
+#include <tenon/core/base/recorded_calls.h>
 #include <tenon/core/base/recording.h>
 #include <tenon/core/base/turns.h>
 
@@ -41,37 +44,64 @@ uint64_t new_number() {
 
 namespace {
 // The places of all flags that were ever switched, and are still there. Their addresses are their
-// numbers, which are greater than those of new_number().
-struct Flags {
+// numbers, which are greater than those of new_number(). And those of the objects that recorded
+// functions have called, each with the number of the recording in which that was first.
+struct Places {
   ForkMutex mutex{ForkOrder::tables};
-  std::set<uintptr_t> places;
+  std::set<uintptr_t> flags;
+  std::map<uintptr_t, uint64_t> called;
+  uint64_t recordings = 0;
 };
-constinit NeverDestroyed<Flags> flags;
-constinit std::atomic<size_t> num_flags{0};
+constinit NeverDestroyed<Places> places;
+constinit std::atomic<size_t> num_places{0};
+
+void note_size(const Places& all) {
+  num_places.store(all.flags.size() + all.called.size(), std::memory_order_relaxed);
+}
 }  // namespace
 
 void switched(const bool& flag, bool on) {
   const auto place = reinterpret_cast<uintptr_t>(&flag);
   {
-    Flags& all = flags.get();
+    Places& all = places.get();
     std::lock_guard lock(all.mutex);
-    all.places.insert(place);
-    num_flags.store(all.places.size(), std::memory_order_relaxed);
+    all.flags.insert(place);
+    note_size(all);
   }
   switched(uint64_t{place}, on);
 }
 
+void calls_begin() {
+  Places& all = places.get();
+  std::lock_guard lock(all.mutex);
+  ++all.recordings;
+}
+
+void calls(const void* object) {
+  Places& all = places.get();
+  std::lock_guard lock(all.mutex);
+  all.called.emplace(reinterpret_cast<uintptr_t>(object), all.recordings);
+  note_size(all);
+}
+
 void flags_are_gone(const void* begin, size_t bytes) noexcept {
-  if (num_flags.load(std::memory_order_relaxed) == 0) [[likely]]
+  if (num_places.load(std::memory_order_relaxed) == 0) [[likely]]
     return;
   const auto from = reinterpret_cast<uintptr_t>(begin);
-  Flags& all = flags.get();
+  Places& all = places.get();
   std::lock_guard lock(all.mutex);
-  const auto first = all.places.lower_bound(from), last = all.places.lower_bound(from + bytes);
-  if (first == last) return;
-  all.places.erase(first, last);
-  num_flags.store(all.places.size(), std::memory_order_relaxed);
-  changed();
+  const auto flag = all.flags.lower_bound(from), last_flag = all.flags.lower_bound(from + bytes);
+  const auto call = all.called.lower_bound(from), last_call = all.called.lower_bound(from + bytes);
+  if (flag == last_flag && call == last_call) return;
+  // What a function makes and ends while it is recorded, each call makes anew.
+  const uint64_t own = here() ? all.recordings : 0;
+  const bool matters = flag != last_flag || std::any_of(call, last_call, [&](const auto& called) {
+                         return called.second != own;
+                       });
+  all.flags.erase(flag, last_flag);
+  all.called.erase(call, last_call);
+  note_size(all);
+  if (matters) changed();
 }
 
 }  // namespace tenon::recording

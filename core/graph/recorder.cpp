@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include <tenon/core/base/never_destroyed.h>
+#include <tenon/core/base/recorded_calls.h>
 #include <tenon/core/dispatch/record.h>
 #include <tenon/core/dispatch/replica.h>
 #include <tenon/core/dispatch/written.h>
@@ -53,6 +54,7 @@ bool Recorder::begin(std::span<const Tensor* const> arguments) {
   recording::listener.store(this, std::memory_order_release);
   if (!recording::recorded_thread.compare_exchange_strong(nobody, pthread_self())) return false;
   try {
+    recording::calls_begin();
     trace_ = Trace();
     trace_.parts.emplace_back();
     for (size_t i = 0; i < arguments.size(); ++i) {

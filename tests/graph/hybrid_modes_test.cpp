@@ -294,6 +294,40 @@ BOOST_AUTO_TEST_CASE(modes_of_a_module_that_is_gone_are_not_those_of_the_next) {
   BOOST_TEST(!says(compiled, "0 programs made"));
 }
 
+namespace {
+struct Times : nn::Module<Times> {
+  bool training = true;
+  static constexpr int num_fields = 1;
+  explicit Times(bool training) : training(training) {}
+  Tensor forward(const Tensor& x) { return training ? x * 2.0 : x * 3.0; }
+};
+}  // namespace
+
+// Neither of them was ever switched: each is born in its mode.
+BOOST_AUTO_TEST_CASE(a_module_in_the_place_of_another_is_not_taken_for_it) {
+  std::optional<Times> net(true);
+  auto compiled = compile([&](const Tensor& x) { return (*net)(x); });
+  const Tensor x = randn({8});
+  for (int round = 0; round < 3; ++round) {
+    for (int i = 0; i < 4; ++i) BOOST_TEST(same_bits(compiled(x), x * 2.0));
+    net.emplace(false);
+    for (int i = 0; i < 4; ++i) BOOST_TEST(same_bits(compiled(x), x * 3.0));
+    net.emplace(true);
+  }
+  BOOST_TEST(!says(compiled, "0 programs made"));
+}
+
+// The function makes it anew in each call, or it has nothing to do with the function.
+BOOST_AUTO_TEST_CASE(modules_that_come_and_go_change_nothing) {
+  auto compiled = compile([&](const Tensor& x) { return Times(true)(x) + 1.0; });
+  const Tensor x = randn({8});
+  for (int i = 0; i < 6; ++i) {
+    BOOST_TEST(same_bits(compiled(x), x * 2.0 + 1.0));
+    BOOST_TEST(same_bits(Times(false)(x), x * 3.0));
+  }
+  BOOST_TEST(says(compiled, "2 calls recorded, 0 not recorded, 1 programs made"));
+}
+
 BOOST_AUTO_TEST_CASE(tries_in_one_mode_are_not_those_in_another) {
   nn::Dropout layer(0.5);
   int calls = 0;
