@@ -137,7 +137,8 @@ class Description {
  public:
   Description(const Program& program, std::span<const ArgumentKind> arguments,
               const SavedNames& names)
-      : trace_(program.recorded_with_memory()),
+      : program_(program),
+        trace_(program.recorded_with_memory()),
         wiring_(program.recorded_wiring()),
         arguments_(arguments),
         names_(names) {}
@@ -180,6 +181,12 @@ class Description {
             "another tensor first, such as x.clone()",
             input.argument));
     }
+    if (const auto two = program_.arguments_that_share())
+      throw ValueError(fmt::format(
+          "arguments {} and {} shared memory in the calls that were recorded, so nothing tells "
+          "which of them an operator reads. Call it with tensors that share none first, such as "
+          "x.clone()",
+          two->first, two->second));
     for (size_t i = 0; i < arguments_.size(); ++i) {
       if (!arguments_[i].defined)
         throw ValueError("an argument is an undefined tensor; leave it out of the function");
@@ -363,6 +370,7 @@ class Description {
                                    names_.outputs.size(), trace_.num_results()));
   }
 
+  const Program& program_;
   const Trace trace_;
   const Wiring& wiring_;
   const std::span<const ArgumentKind> arguments_;

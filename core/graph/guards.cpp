@@ -99,4 +99,12 @@ const char* Program::obstacle_of_sharing() const {
   return nullptr;
 }
 
+std::optional<std::pair<int32_t, int32_t>> Program::arguments_that_share() const {
+  for (auto& o : overlaps_) {
+    const int32_t a = trace_.inputs[o.a].argument, b = trace_.inputs[o.b].argument;
+    if (a >= 0 && b >= 0) return std::pair(a, b);
+  }
+  return std::nullopt;
+}
+
 }  // namespace tenon::graph

@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <tenon/core/graph/compile.h>
@@ -36,6 +37,8 @@ class Program {
   // does itself throws, or for want of memory: where several devices or the host take part, each
   // group takes its memory as it begins, when others have been queued.
   void run(std::span<const Tensor* const> arguments, std::vector<Tensor>& results);
+  // Returns two arguments that share memory in each call; nothing if none do.
+  std::optional<std::pair<int32_t, int32_t>> arguments_that_share() const;
   // Compares a later call of the function.
   Match compare(const Trace& now) const { return match(recorded_, &recorded_wiring_, now); }
 

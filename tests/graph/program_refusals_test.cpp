@@ -84,6 +84,32 @@ BOOST_AUTO_TEST_CASE(names_that_no_file_can_have_are_refused) {
   BOOST_TEST(program.run({{"0", x}, {"y", y}})["d"].to_vector<float>()[1] == 2.0F);
 }
 
+// A file has them apart, and an operator that reads one reads no other.
+BOOST_AUTO_TEST_CASE(arguments_that_share_memory_are_refused) {
+  TempFolder folder;
+  const std::string file = folder / "f.tenon";
+  const NoGrad guard;
+  auto f = compile([](const Tensor& x, const Tensor& y) { return x * 2.0 + y.sum(); });
+  const auto refused = [&] { return refusal([&] { f.save(file); }); };
+  const Tensor x = ones({4}), y = full({4}, 7.0);
+  for (int i = 0; i < 3; ++i) f(x.clone(), y.clone());
+  f.save(file);
+  for (int i = 0; i < 3; ++i) {
+    const Tensor both = randn({4});
+    f(both, both);
+  }
+  f.save(file);  // by the program that takes them apart
+  f.reset();
+  for (int i = 0; i < 3; ++i) {
+    const Tensor both = randn({6});
+    f(both.narrow(0, 0, 4), both.narrow(0, 2, 4));
+  }
+  BOOST_TEST(has(refused(), "arguments 0 and 1 shared memory in the calls"), refused());
+  for (int i = 0; i < 3; ++i) f(x.clone(), y.clone());
+  f.save(file);
+  BOOST_TEST(test::same_bits(Program::load(file).run({{"0", x}, {"1", y}})[0], f(x, y)));
+}
+
 // A number of a program has one value for all of a tensor.
 BOOST_AUTO_TEST_CASE(parameters_of_two_groups_in_one_tensor_are_refused) {
   TempFolder folder;
