@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstring>
 #include <string_view>
 
 #include <tenon/core/graph/restored_nodes.h>
@@ -13,7 +14,8 @@ bool same_tensor(const std::optional<TensorDesc>& a, const std::optional<TensorD
 }
 bool same_attr(const Attr& a, const Attr& b) {
   return std::string_view(a.name) == b.name && a.kind == b.kind && a.hint == b.hint && a.i == b.i &&
-         std::equal(&a.f, &a.f + 1, &b.f) && std::string_view(a.s) == b.s && a.list() == b.list();
+         std::memcmp(&a.f, &b.f, sizeof a.f) == 0 && std::string_view(a.s) == b.s &&
+         a.list() == b.list();
 }
 bool same_call(const CallDesc& a, const CallDesc& b) {
   const auto x = a.attrs.all(), y = b.attrs.all();

@@ -62,12 +62,13 @@ class ProgramReader {
     at_ = 0;
     for (auto& item : list(object, "nodes")) {
       p.nodes.push_back(node(item));
+      require_changes_to_be_told(p, p.nodes.back());
       ++at_;
     }
     at_ = kNowhere;
     if (const auto fault = graph::fault_of_names(p); !fault.empty()) fail(fault);
-    return p;
     p.texts = std::move(texts_);
+    return p;
   }
 
  private:
@@ -290,6 +291,16 @@ class ProgramReader {
     return n;
   }
 
+  // Whoever runs the program asks its inputs which of them it changes.
+  void require_changes_to_be_told(const graph::SavedProgram& p, const graph::SavedNode& n) const {
+    for (size_t i = n.call.inputs.size(); i < n.accesses.size(); ++i) {
+      const uint32_t value = n.accesses[i].value;
+      if (value >= p.values.size() || p.values[value].kind != SavedKind::input) continue;
+      if (const uint32_t in = p.values[value].index; in < p.inputs.size() && !p.inputs[in].changed)
+        fail(fmt::format("it changes input {}, of which the file says that it does not", in));
+    }
+  }
+
   // What most nodes do not have.
   void add_rare(const JsonValue& item, graph::SavedNode& n) const {
     CallDesc& call = n.call;
@@ -319,6 +330,8 @@ class ProgramReader {
 
   static constexpr size_t kNowhere = ~size_t{0};
   size_t at_ = kNowhere;  // the node that is read
+  std::unique_ptr<std::unordered_set<std::string>> texts_ =
+      std::make_unique<std::unordered_set<std::string>>();
 };
 
 }  // namespace
@@ -326,5 +339,3 @@ class ProgramReader {
 graph::SavedProgram program_from_json(std::string_view text) { return ProgramReader().read(text); }
 
 }  // namespace tenon
-  std::unique_ptr<std::unordered_set<std::string>> texts_ =
-      std::make_unique<std::unordered_set<std::string>>();

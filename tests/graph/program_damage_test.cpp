@@ -211,6 +211,20 @@ BOOST_AUTO_TEST_CASE(crafted_programs_are_refused) {
   BOOST_TEST(has(text_refused(std::string(200'000, '[')), "it is no JSON object"));
 }
 
+// Or a leaf would be changed behind the back of autograd.
+BOOST_AUTO_TEST_CASE(an_input_that_is_changed_and_not_said_to_be_is_refused) {
+  Crafted crafted(+[](const std::filesystem::path& path) {
+    const NoGrad guard;
+    auto f = compile([](const Tensor& x) { return Tensor(x).add_(1.0); });
+    for (int i = 0; i < 3; ++i) f(randn({3}));
+    f.save(path);
+  });
+  const auto text = crafted.refusal([](Crafted& c) { c.graph["inputs"][0]["changed"] = false; });
+  BOOST_TEST(has(text, "operator 1: it changes input 0, of which the file says that it does not"),
+             text);
+  BOOST_TEST(!is_refused(crafted.write(crafted.graph)));
+}
+
 // Whatever is changed in a description: it is refused, or what it says can be run.
 BOOST_AUTO_TEST_CASE(no_change_of_a_description_does_harm) {
   Crafted crafted;
