@@ -15,6 +15,7 @@
 #include <tenon/core/dispatch/promotion.h>
 #include <tenon/core/dispatch/record.h>
 #include <tenon/core/dispatch/replica.h>
+#include <tenon/core/dispatch/shares_memory.h>
 #include <tenon/core/dispatch/widened.h>
 #include <tenon/core/dispatch/written.h>
 #include <tenon/core/error.h>
@@ -353,15 +354,14 @@ void run_into(const Tensor& out, const Call& call, Target kind) {
     return run_into(replica_to_change(out), call, kind);
   auto& target = checked_impl(out, call.op.name);
   Arguments arguments(call.op, call.inputs, &out);
-  // An input that shares memory with the output, but not element for element, would be read after
-  // it was overwritten.
+  // An input that shares memory, but not element for element, would be read after it was changed.
   const int32_t alias = alias_of(out, arguments.used());
   std::vector<Tensor> copies;
   std::vector<const Tensor*> safe(arguments.used().begin(), arguments.used().end());
   copies.reserve(safe.size());
   for (size_t i = 0; i < safe.size(); ++i)
     if (safe[i] && static_cast<int32_t>(i) != alias &&
-        impl_of(*safe[i]).storage == target.storage && target.numel)
+        may_share_memory(impl_of(*safe[i]), target) && target.numel)
       safe[i] = &copies.emplace_back(hidden_copy(call, kAliases, *safe[i], preserve_format));
   auto& context = working_context(target.device);
   const Call here{call.op, safe, call.attrs, call.scalars, ~0u, &out};

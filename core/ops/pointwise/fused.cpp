@@ -6,6 +6,7 @@
 
 #include <tenon/core/base/module_path.h>
 #include <tenon/core/dispatch/autocast.h>
+#include <tenon/core/dispatch/shares_memory.h>
 #include <tenon/core/error.h>
 #include <tenon/core/format.h>
 #include <tenon/core/ops/pointwise/fused.h>
@@ -255,7 +256,7 @@ Outputs run_fused(const FusedProgram& program, Inputs inputs, std::span<const Sc
     const auto target = static_cast<size_t>(in_place[i]);
     for (size_t k = 0; k < inputs.size(); ++k)
       if (k != target && apart[k] == inputs[k] &&
-          impl_of(*inputs[k]).storage == impl_of(*inputs[target]).storage &&
+          may_share_memory(impl_of(*inputs[k]), impl_of(*inputs[target])) &&
           std::find(in_place.begin(), in_place.end(), static_cast<int32_t>(k)) == in_place.end())
         apart[k] = &copies.emplace_back(inputs[k]->clone());
   }
