@@ -187,6 +187,28 @@ BOOST_AUTO_TEST_CASE(what_is_changed_lies_over_no_other_input) {
   file().load().run({})[0].wait();
 }
 
+// What lies in the gaps of another tensor lies over none of its bytes.
+BOOST_AUTO_TEST_CASE(columns_of_a_matrix_are_apart) {
+  const auto file = [](const json& shape, const json& strides, int other) {
+    const json t = json::array({"f32", shape, strides});
+    return Made()
+        .tensor(arange(0, 8).to(f32))
+        .node({{"op", "copy"},
+               {"attributes", json::array({json::array({"dtype", "int", static_cast<int>(f32)})})},
+               {"inputs", json::array({t})},
+               {"outputs", json::array({made(t)})},
+               {"at", {{0, 4 * other}, {0, 0}}},
+               {"into", made(t)}})
+        .result(0, of("f32", 8));
+  };
+  const auto values = [&](Made made) { return made.load().run({})[0].to_vector<float>(); };
+  BOOST_TEST(values(file({4}, {2}, 1)) == (std::vector<float>{1, 1, 3, 3, 5, 5, 7, 7}));
+  BOOST_TEST(values(file({2, 2}, {4, 1}, 2)) == (std::vector<float>{2, 3, 2, 3, 6, 7, 6, 7}));
+  file({2, 2}, {4, 1}, 1).refused("its result lies over");
+  file({3}, {2}, 2).refused("its result lies over");
+  file({4}, {1}, 3).refused("its result lies over");
+}
+
 // It would be what others of the process left there.
 BOOST_AUTO_TEST_CASE(memory_that_is_not_written_is_zero) {
   constexpr int64_t n = 1 << 16;
