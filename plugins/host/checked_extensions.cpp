@@ -1,16 +1,35 @@
+#include <mutex>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <fmt/core.h>
 
+#include <tenon/core/base/fork.h>
 #include <tenon/core/base/log.h>
+#include <tenon/core/base/never_destroyed.h>
 #include <tenon/plugins/host/checked_call.h>
 #include <tenon/plugins/host/checked_extensions.h>
 
 namespace tenon::plugins {
 
 namespace {
+
+// Each stream of a device asks for some tables; what is wrong with one is said once.
+void warn_once(const CheckedApi& api, const std::string& text) {
+  struct Told {
+    ForkMutex mutex{ForkOrder::tables};
+    std::set<std::pair<std::string, std::string>> warnings;
+  };
+  static constinit NeverDestroyed<Told> told;
+  {
+    Told& all = told.get();
+    std::lock_guard lock(all.mutex);
+    if (!all.warnings.emplace(api.name(), text).second) return;
+  }
+  log_message(TN_LOG_WARNING, api.name(), text);
+}
 
 // Returns the table, or null if it is not offered or cannot be used; `needed` is the size that a
 // table must have, and `functions` finds what it lacks.
@@ -29,8 +48,7 @@ const Table* usable_table(const CheckedApi& api, const char* name, size_t needed
       if (is_missing) fault += fmt::format("{}{}", fault.empty() ? "lacks " : ", ", function);
   if (fault.empty()) return table;
   if (fault.starts_with("lacks")) fault += "; offer all of its functions, or no table";
-  log_message(TN_LOG_WARNING, api.name(),
-              fmt::format("its table {} is not used: it {}", name, fault));
+  warn_once(api, fmt::format("its table {} is not used: it {}", name, fault));
   return nullptr;
 }
 
