@@ -78,8 +78,10 @@ void add_rewriting(CLI::App* command, const std::shared_ptr<RewriteOptions>& opt
                    "PATTERN ORDER: permute the dimensions of the tensors that match and have as "
                    "many, before they are renamed: '/kernel$' 1,0")
       ->type_name("PATTERN ORDER");
-  command->add_option("--max-shard-size", options->max_shard_size,
-                      "Bytes of values in a file at most: B becomes an index of several");
+  command
+      ->add_option("--max-shard-size", options->max_shard_size,
+                   "Bytes of values in a file at most: B becomes an index of several")
+      ->check(check_whole_number);
   command->add_flag("--model-only", options->model_only,
                     "Leave out the other parts of a training run");
   command->add_flag("--force", options->force, "Overwrite B");

@@ -125,7 +125,8 @@ void add_conformance(CLI::App& app, bool& good) {
                       "For the joint: an operator of the plugin's own library, of one f32 tensor, "
                       "such as \"mylib::swish2(beta=1.5)\"");
   command->add_flag("--speed", o.speed, "Measure operators beside the cpu and beside a copy");
-  command->add_option("--seed", o.seed, "For the random shapes (default: 0)")->check(check_seed);
+  command->add_option("--seed", o.seed, "For the random shapes (default: 0)")
+      ->check(check_whole_number);
   command->add_option("--json", o.json, "Write all results to this file");
   command->add_option("--limit", o.limit, "Seconds that a check may take (default: 60)")
       ->check(CLI::Range(1u, 86400u));

@@ -54,7 +54,7 @@ std::string unknown_command(const CLI::App& app) {
                      names.size() == 1 ? "is" : "are", fmt::join(names, ", "));
 }
 
-std::string check_seed(const std::string& text) {
+std::string check_whole_number(const std::string& text) {
   uint64_t number = 0;
   const char* const end = text.data() + text.size();
   const auto read = std::from_chars(text.data(), end, number);

@@ -18,7 +18,7 @@ std::string unknown_command(const CLI::App& app);
 
 // A check for CLI11, which takes a number that is too large as the largest one: what is wrong with
 // `text`, or nothing.
-std::string check_seed(const std::string& text);
+std::string check_whole_number(const std::string& text);
 
 // The same for how far two values may be apart. With "nan" no two values would differ, as no
 // comparison with it is true.

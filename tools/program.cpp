@@ -284,7 +284,7 @@ void add_run(CLI::App* program) {
   run->add_option("--repeat", options->repeat, "How often it runs with these inputs (default: 1)")
       ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 32));
   add_text(run, "--seed", options->seed, "Of random inputs and of the program's own generator")
-      ->check(check_seed);
+      ->check(check_whole_number);
   add_text(run, "--output", options->output,
            "A file for the outputs of the last run: a checkpoint, or *.safetensors");
   add_text(run, "--save", options->save, "A file for the program as it is then");

@@ -115,6 +115,8 @@ BOOST_AUTO_TEST_CASE(mistakes_end_in_one_line_and_a_status) {
       {"tenon conformance --seed 18446744073709551616",
        "--seed: \"18446744073709551616\" is not a whole number from 0 to 18446744073709551615"},
       {"tenon conformance --seed -1", "--seed: \"-1\" is not a whole number"},
+      {"tenon checkpoint convert a b --max-shard-size -1",
+       "--max-shard-size: \"-1\" is not a whole number from 0 to 18446744073709551615"},
       {"tenon conformance --limit 4294967297", "--limit"},
       {"tenon conformance --limit 0", "--limit"}};
   for (auto& [command, said] : unknown) {
