@@ -15,8 +15,9 @@ namespace {
 // Sizes up to which a matrix is no longer divided, and multiply-adds up to which a product is not
 // worth its blocks.
 constexpr int64_t kFewRows = 32, kFewColumns = 16;
-// Up to this size Eigen's triangular systems are no faster than a loop (docs/benchmarks.md).
-constexpr int64_t kSmallTriangle = 8;
+// Up to this size Eigen's triangular systems are no faster than a loop (docs/benchmarks.md), and
+// from this one on they are halved, as products use all threads for one right-hand side as well.
+constexpr int64_t kSmallTriangle = 8, kLargeTriangle = 256;
 // So many right-hand sides are solved together, whatever the number of threads is.
 constexpr int64_t kSolvedTogether = 128;
 constexpr int64_t kSmallProduct = 1 << 12;
@@ -156,8 +157,22 @@ void Factorizer<T>::subtract_product(int64_t m, int64_t n, int64_t k, ConstView 
 template <class T>
 void Factorizer<T>::solve_triangular(ConstView a, int64_t n, View b, int64_t k, bool upper,
                                      bool unit) {
-  if (n <= kSmallTriangle || (!unit && !has_inverses<T>(a, n)))
-    return solve_small<T>(a, n, b, k, upper, unit);
+  const bool by_eigen =
+      n > kSmallTriangle && n <= kLargeTriangle && (unit || has_inverses<T>(a, n));
+  if (!by_eigen) {
+    if (n <= kFewRows) return solve_small<T>(a, n, b, k, upper, unit);
+    const int64_t h = n / 2, rest = n - h;
+    if (upper) {
+      solve_triangular(a.at(h, h), rest, b.at(h, 0), k, upper, unit);
+      subtract_product(h, k, rest, a.at(0, h), b.at(h, 0), b);
+      solve_triangular(a, h, b, k, upper, unit);
+    } else {
+      solve_triangular(a, h, b, k, upper, unit);
+      subtract_product(rest, k, h, a.at(h, 0), b, b.at(h, 0));
+      solve_triangular(a.at(h, h), rest, b.at(h, 0), k, upper, unit);
+    }
+    return;
+  }
   const auto solve =
       upper  ? unit ? solve_by_eigen<T, Eigen::UnitUpper> : solve_by_eigen<T, Eigen::Upper>
        : unit ? solve_by_eigen<T, Eigen::UnitLower>
