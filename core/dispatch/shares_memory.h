@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include <tenon/core/dispatch/written.h>
+#include <tenon/core/runtime/may_share_bytes.h>
 #include <tenon/core/tensor_impl.h>
 
 namespace tenon {
@@ -15,10 +15,10 @@ inline bool may_share_memory(const TensorImpl& a, const TensorImpl& b) {
   if (!a.storage->adopted() && !b.storage->adopted()) [[likely]]
     return false;
   const auto begin = [](const TensorImpl& t) { return reinterpret_cast<uintptr_t>(t.data()); };
-  const auto end = [](const TensorImpl& t) {
-    return reinterpret_cast<uintptr_t>(t.storage->data) + bytes_up_to_end(t);
+  const auto footprint = [](const TensorImpl& t) {
+    return Footprint(t.shape, t.strides, size_of(t.dtype));
   };
-  return a.numel && b.numel && begin(a) < end(b) && begin(b) < end(a);
+  return may_share_bytes(begin(a), footprint(a), begin(b), footprint(b));
 }
 
 }  // namespace tenon

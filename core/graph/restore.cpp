@@ -15,6 +15,7 @@
 #include <tenon/core/graph/saved.h>
 #include <tenon/core/graph/written_bytes.h>
 #include <tenon/core/runtime/context.h>
+#include <tenon/core/runtime/may_share_bytes.h>
 
 namespace tenon::graph {
 
@@ -301,9 +302,8 @@ class Restoration {
     return {t.shape, t.strides, size_of(t.dtype)};
   }
   static bool overlaps(const SavedNode& saved, size_t k, Access at, const Footprint& written) {
-    const Access& other = saved.accesses[k];
-    return other.value == at.value &&
-           may_share_bytes(other.offset, footprint(saved, k), at.offset, written);
+    return saved.accesses[k].value == at.value &&
+           may_share_bytes(saved.accesses[k].offset, footprint(saved, k), at.offset, written);
   }
 
   // ---- numbers

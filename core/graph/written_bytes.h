@@ -23,8 +23,4 @@ class WrittenBytes {
   std::map<uint64_t, uint64_t> ends_;  // by their begins, apart from each other
 };
 
-// Whether two tensors that begin at these bytes of a value may share some. They may not where one
-// lies in gaps of the other that come again and again, such as the columns of a matrix.
-bool may_share_bytes(uint64_t a_begin, const Footprint& a, uint64_t b_begin, const Footprint& b);
-
 }  // namespace tenon::graph

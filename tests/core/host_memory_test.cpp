@@ -11,6 +11,7 @@
 #include <tenon/core/ops/linalg.h>
 #include <tenon/core/ops/pointwise.h>
 #include <tenon/core/ops/shape.h>
+#include <tenon/core/runtime/dispatch_stats.h>
 
 #include "support/expect.h"
 
@@ -54,6 +55,26 @@ BOOST_AUTO_TEST_CASE(strides_say_where_elements_lie) {
   Tensor repeated = from_blob(memory.data() + 2, {2, 2}, {0, 3}, f32);
   BOOST_TEST(repeated.to_vector<float>() == (Floats{3, 6, 3, 6}));
   require_error<ValueError>([&] { repeated.fill_(1); }, "share");
+}
+
+// Each lies in the gaps of the others, so that none has to be copied before another is changed.
+BOOST_AUTO_TEST_CASE(fields_of_an_array_of_structs) {
+  struct Point {
+    float x, y;
+  };
+  std::array<Point, 3> points{{{1, 10}, {2, 20}, {3, 30}}};
+  Tensor x = from_blob(&points[0].x, {3}, {2}, f32), y = from_blob(&points[0].y, {3}, {2}, f32);
+  count_dispatch();
+  reset_dispatch_stats();
+  x.add_(y).wait();
+  BOOST_TEST(dispatch_stats().hidden_copies.empty());
+  count_dispatch(false);
+  BOOST_TEST(x.to_vector<float>() == (Floats{11, 22, 33}));
+  // And these overlap: what is read is what was there before.
+  Floats memory{1, 2, 3, 4};
+  Tensor front = from_blob(memory.data(), {3}, f32), back = from_blob(&memory[1], {3}, f32);
+  back.add_(front).wait();
+  BOOST_TEST(memory == (Floats{1, 3, 5, 7}));
 }
 
 // The deleter frees the memory, so the sanitizer sees work that goes on behind it.
