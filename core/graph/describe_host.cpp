@@ -91,14 +91,15 @@ double HostPartDescription::now(const Storage* memory, std::string_view name) co
   if (!number)
     refuse(
         fmt::format("it has no number \"{}\" for a tensor that its step changed when the "
-                    "function was recorded, or several, as where parameters of two groups are "
-                    "parts of one tensor; call the function again first",
+                    "function was recorded, or several, as where parts of one tensor are "
+                    "parameters of two groups or have taken different numbers of steps; call the "
+                    "function again first",
                     name));
   return *number;
 }
 
 void HostPartDescription::require_own(const Storage* memory) const {
-  if (memory && part_.host_numbers(*memory, "step")) return;
+  if (memory && part_.host_numbers(*memory, "group")) return;
   refuse(
       "its step uses a tensor that is neither a parameter nor its state: a gradient that the "
       "function does not compute, or a state that was replaced since. Compute gradients inside "

@@ -1,6 +1,5 @@
 // How plans become the arrays of a segment.
 #include <algorithm>
-#include <thread>
 
 #include <tenon/core/graph/program.h>
 #include <tenon/core/graph/replay.h>
@@ -65,13 +64,12 @@ void Segment::prepare(const Frame& frame) noexcept {
 }
 
 void wait_until_read(DeviceStream& stream, uint64_t ticket) noexcept {
-  while (ticket && !stream.closed()) {
-    try {
-      return stream.wait(ticket);
-    } catch (...) {
-      if (stream.native()) return;
-      std::this_thread::yield();  // a worker reads frames when it comes to them
-    }
+  if (!ticket || stream.closed()) return;
+  // A worker reads frames when it comes to them; waiting for one needs nothing that could fail.
+  if (!stream.native()) return stream.wait(ticket);
+  try {
+    stream.wait(ticket);
+  } catch (...) {
   }
 }
 

@@ -1,7 +1,5 @@
 #include <algorithm>
 #include <mutex>
-#include <new>
-#include <thread>
 
 #include <fmt/core.h>
 
@@ -12,6 +10,7 @@
 #include <tenon/core/runtime/context.h>
 #include <tenon/core/runtime/order.h>
 #include <tenon/core/runtime/plugin_stream.h>
+#include <tenon/core/runtime/retry_until_memory.h>
 #include <tenon/core/tensor_impl.h>
 
 namespace tenon {
@@ -29,19 +28,6 @@ void Capture::note(std::span<const Tensor* const> inputs, std::span<TensorImpl* 
   for (auto* t : outputs)
     if (t) touch(*t->storage, true);
 }
-
-namespace {
-// There may be no memory to wait with. Then it is tried again, because a destructor cannot throw.
-void wait_in_any_case(DeviceStream& stream, uint64_t ticket) {
-  for (;;) {
-    try {
-      return stream.wait(ticket);
-    } catch (const std::bad_alloc&) {
-      std::this_thread::yield();
-    }
-  }
-}
-}  // namespace
 
 Recording::Recording(DeviceContext& c, const plugins::CheckedCapture& api, tn_graph* graph,
                      Allocator& memory, const Capture& capture)
@@ -76,7 +62,8 @@ Recording::~Recording() {
 void Recording::close() {
   std::lock_guard lock(mutex_);
   if (!graph_ || stream_.closed()) return;
-  wait_in_any_case(stream_, last_replay_);  // the device may run it until then
+  // The device may run it until then.
+  retry_until_memory([&] { stream_.wait(last_replay_); });
   api_.destroy(std::exchange(graph_, nullptr));
 }
 

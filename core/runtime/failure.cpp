@@ -10,6 +10,7 @@
 
 #include <tenon/core/error.h>
 #include <tenon/core/runtime/failure.h>
+#include <tenon/core/runtime/retry_until_memory.h>
 #include <tenon/plugins/host/backend.h>
 
 namespace tenon {
@@ -65,19 +66,6 @@ bool is_from_on(uint64_t ticket, uint64_t first) {
 constexpr size_t kMaxUnreported =
     100;  // so that a loop which never waits does not fill the memory with failures
 
-// Failures are logged by threads that cannot throw. If there is no memory for the few bytes of an
-// entry, the thread waits until other threads have freed some. It does not hold the lock meanwhile,
-// because freeing memory may need it.
-template <class F>
-void retry_until_memory(F&& action) {
-  for (;;) {
-    try {
-      return action();
-    } catch (const std::bad_alloc&) {
-      std::this_thread::yield();
-    }
-  }
-}
 }  // namespace
 
 void FailureLog::update_any() {

@@ -295,9 +295,9 @@ BOOST_AUTO_TEST_CASE(texts_of_files_are_let_go_with_them) {
   int file = 0;
   for (; file < 50; ++file) load(file);
   const int64_t before = bytes_in_use();
-  for (; file < 1050; ++file) load(file);
-  BOOST_TEST(loaded >= 100);
-  BOOST_TEST(bytes_in_use() < before + (4 << 20));  // their texts take ten times as much
+  for (; file < 350; ++file) load(file);
+  BOOST_TEST(loaded >= 30);
+  BOOST_TEST(bytes_in_use() < before + (2 << 20));  // their texts take four times as much
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -127,7 +127,29 @@ BOOST_AUTO_TEST_CASE(parameters_of_two_groups_in_one_tensor_are_refused) {
   });
   for (int i = 0; i < 3; ++i) step(randn({3}));
   const std::string text = refusal([&] { step.save(folder / "f.tenon"); });
-  BOOST_TEST(has(text, "parameters of two groups are parts of one tensor"), text);
+  BOOST_TEST(has(text, "parts of one tensor are parameters of two groups"), text);
+}
+
+// So are parameters of one group of which one has taken another number of steps.
+BOOST_AUTO_TEST_CASE(parts_of_one_tensor_with_other_steps_are_refused) {
+  TempFolder folder;
+  const Tensor memory = randn({2, 3});
+  Tensor a = memory.select(0, 0), b = memory.select(0, 1);
+  a.requires_grad_(), b.requires_grad_();
+  optim::Adam optimizer({a, b}, {.lr = 0.1});
+  a.sum().backward();
+  optimizer.step();
+  auto step = compile([&](const Tensor& x) {
+    optimizer.zero_grad();
+    const Tensor loss = (a * b * x).sum();
+    loss.backward();
+    optimizer.step();
+    return loss.detach();
+  });
+  for (int i = 0; i < 3; ++i) step(randn({3}));
+  const std::string text = refusal([&] { step.save(folder / "f.tenon"); });
+  BOOST_TEST(has(text, "no number \"step\""), text);
+  BOOST_TEST(has(text, "different numbers of steps"), text);
 }
 
 // A file holds memory as the program uses it, and whoever loads it takes values for rows.
