@@ -107,7 +107,11 @@ if(NOT TENON_CUDA STREQUAL OFF OR TENON_CUDA_EMULATED STREQUAL ON)
     endif()
     enable_language(CUDA)
     # nvcc's -O is for the host's part alone, which starts kernels and took half of the time to compile with -O3.
-    string(REPLACE "-O3" "-O1" CMAKE_CUDA_FLAGS_RELEASE "${CMAKE_CUDA_FLAGS_RELEASE}")
+    set(host_level -O1)
+    if(TENON_CUDA_DEBUG)
+      set(host_level -O0)
+    endif()
+    string(REPLACE "-O3" ${host_level} CMAKE_CUDA_FLAGS_RELEASE "${CMAKE_CUDA_FLAGS_RELEASE}")
     set(CMAKE_CUDA_VISIBILITY_PRESET hidden)
     if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # nvcc knows C++20 since 12.0; not every CMake that we take knows that it does
       set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)

@@ -4,7 +4,7 @@
 # Not so: programs that replace malloc or system calls, those of the folder process and cuda, which depend on the build, and core
 # and data, whose subject is templates in headers.
 set(TENON_TEST_OBJECTS "" CACHE PATH "The build tree from which objects of tests are taken; empty: they are compiled here")
-set(shared_programs autograd cli graph modules ops parallel plugins runtime serialization training)
+set(shared_programs autograd cli fuzz graph modules ops parallel plugins runtime serialization training)
 
 set(unwatched -fno-sanitize=all -U__SANITIZE_ADDRESS__)
 

@@ -2,7 +2,6 @@
 #include <boost/test/unit_test.hpp>
 
 #include "cli/programs.h"
-#include "support/sanitized.h"
 
 BOOST_AUTO_TEST_SUITE(examples_test)
 
@@ -98,11 +97,9 @@ BOOST_AUTO_TEST_CASE(pipeline) {
     return number_after(run_well(folder, common + options).out, "test accuracy ");
   };
   const double before = reached("0 --device cpu:0,cpu:1");
-  if (!tenon::test::kSanitized) {
-    const double one = reached("1 --parts 1"), two = reached("1 --device cpu:0,cpu:1 --parts 3");
-    BOOST_TEST(one > before + 0.15, before << " became " << one);
-    BOOST_TEST(std::abs(one - two) < 0.05, one << " and " << two);
-  }
+  const double one = reached("1 --parts 1"), two = reached("1 --device cpu:0,cpu:1 --parts 3");
+  BOOST_TEST(one > before + 0.15, before << " became " << one);
+  BOOST_TEST(std::abs(one - two) < 0.05, one << " and " << two);
   const auto refused = run(folder, common + "1 --parts 0");
   BOOST_TEST(refused.status != 0);
 }
@@ -137,7 +134,6 @@ void learns_a_text(const std::string& name, const std::string& training, double 
 }  // namespace
 
 BOOST_AUTO_TEST_CASE(chargpt) {
-  if (tenon::test::kSanitized) return;
   learns_a_text("chargpt", "--epochs 4 --batch-size 8 --lr 0.01 --device cpu:0,cpu:1", 2);
   learns_a_text("chargpt", "--bf16 --epochs 4 --batch-size 8 --lr 0.01", 2);
   Folder folder;
@@ -146,13 +142,9 @@ BOOST_AUTO_TEST_CASE(chargpt) {
   BOOST_TEST(has(nothing.err, "there is no text to learn: give --data FILE, or set TENON_DATA"));
 }
 
-BOOST_AUTO_TEST_CASE(lstm) {
-  if (tenon::test::kSanitized) return;
-  learns_a_text("lstm", "--epochs 4 --batch-size 8 --lr 0.01", 2.5);
-}
+BOOST_AUTO_TEST_CASE(lstm) { learns_a_text("lstm", "--epochs 4 --batch-size 8 --lr 0.01", 2.5); }
 
 BOOST_AUTO_TEST_CASE(resnet18) {
-  if (tenon::test::kSanitized) return;
   Folder folder;
   const std::string model = folder / "resnet.h5", common = "resnet18 --synthetic --width 2 ";
   const auto trained = run_well(
@@ -167,7 +159,6 @@ BOOST_AUTO_TEST_CASE(resnet18) {
 
 // Whenever the signal comes, before the training, in it or behind it.
 BOOST_AUTO_TEST_CASE(an_interrupted_training_goes_on) {
-  if (tenon::test::kSanitized) return;
   Folder folder;
   const std::string common = "mlp --synthetic --epochs 2 --seed 7 --batch-size 100 ",
                     whole = folder / "whole.h5", again = folder / "again.h5",

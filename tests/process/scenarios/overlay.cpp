@@ -34,10 +34,10 @@ struct Layers {
 
 // After main, with plans that were made before, with copies of weights that are kept, and with
 // plans that are new.
-struct AtEnd {
+struct ComputesAtEnd {
   Layers* layers = nullptr;
   std::vector<float> conv, product, transposed;
-  ~AtEnd() {
+  ~ComputesAtEnd() {
     if (!layers) return;
     MUST(layers->conv().to_vector<float>() == conv);
     MUST(layers->product().to_vector<float>() == product);
@@ -47,7 +47,7 @@ struct AtEnd {
     std::fflush(stdout);
   }
 };
-AtEnd at_end;
+ComputesAtEnd computes_at_end;
 
 }  // namespace
 
@@ -90,10 +90,10 @@ SCENARIO(children_of_a_process_that_makes_plans_of_the_overlay) {
 SCENARIO(ends_while_the_overlay_computes) {
   static auto& layers = *new Layers;
   static auto& queued = *new std::vector<Tensor>;
-  at_end.conv = layers.conv().to_vector<float>();
-  at_end.product = layers.product().to_vector<float>();
-  at_end.transposed = layers.transposed().to_vector<float>();
-  at_end.layers = &layers;
+  computes_at_end.conv = layers.conv().to_vector<float>();
+  computes_at_end.product = layers.product().to_vector<float>();
+  computes_at_end.transposed = layers.transposed().to_vector<float>();
+  computes_at_end.layers = &layers;
   for (int i = 0; i < 200; ++i)
     queued.push_back(i % 3 == 0   ? layers.conv()
                      : i % 3 == 1 ? layers.product()
