@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include <tenon/core/dispatch/replica.h>
-#include <tenon/core/graph/lie_over.h>
+#include <tenon/core/dispatch/shares_memory.h>
 #include <tenon/core/graph/program.h>
 #include <tenon/core/runtime/context.h>
 

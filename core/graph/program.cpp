@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <utility>
 
+#include <tenon/core/dispatch/shares_memory.h>
 #include <tenon/core/error.h>
-#include <tenon/core/graph/lie_over.h>
 #include <tenon/core/graph/memory_plan.h>
 #include <tenon/core/graph/optimize.h>
 #include <tenon/core/graph/program.h>
