@@ -2,7 +2,6 @@
 #include <memory>
 #include <mutex>
 #include <new>
-#include <thread>
 #include <utility>
 
 #include <fmt/core.h>
@@ -65,7 +64,6 @@ bool is_from_on(uint64_t ticket, uint64_t first) {
 
 constexpr size_t kMaxUnreported =
     100;  // so that a loop which never waits does not fill the memory with failures
-
 }  // namespace
 
 void FailureLog::update_any() {

@@ -80,6 +80,23 @@ void solve_by_eigen(MatrixView<const T> a, int64_t n, MatrixView<T> b, int64_t k
   }
 }
 
+// The same for many right-hand sides, on all threads where there are several.
+template <class T>
+void solve_blocks(MatrixView<const T> a, int64_t n, MatrixView<T> b, int64_t k, bool upper,
+                  bool unit, uint32_t threads) {
+  const auto solve =
+      upper  ? unit ? solve_by_eigen<T, Eigen::UnitUpper> : solve_by_eigen<T, Eigen::Upper>
+       : unit ? solve_by_eigen<T, Eigen::UnitLower>
+             : solve_by_eigen<T, Eigen::Lower>;
+  const auto part = [&](int64_t begin, int64_t end, uint32_t) {
+    for (int64_t i = begin * kSolvedTogether; i < std::min(k, end * kSolvedTogether);
+         i += kSolvedTogether)
+      solve(a, n, b.at(0, i), std::min(kSolvedTogether, k - i));
+  };
+  const int64_t parts = (k + kSolvedTogether - 1) / kSolvedTogether;
+  threads > 1 ? parallel_for(parts, 1, part) : part(0, parts, 0);
+}
+
 template <class T>
 int64_t cholesky_small(MatrixView<T> a, int64_t n) {
   for (int64_t j = 0; j < n; ++j) {
@@ -157,33 +174,19 @@ void Factorizer<T>::subtract_product(int64_t m, int64_t n, int64_t k, ConstView 
 template <class T>
 void Factorizer<T>::solve_triangular(ConstView a, int64_t n, View b, int64_t k, bool upper,
                                      bool unit) {
-  const bool by_eigen =
-      n > kSmallTriangle && n <= kLargeTriangle && (unit || has_inverses<T>(a, n));
-  if (!by_eigen) {
-    if (n <= kFewRows) return solve_small<T>(a, n, b, k, upper, unit);
-    const int64_t h = n / 2, rest = n - h;
-    if (upper) {
-      solve_triangular(a.at(h, h), rest, b.at(h, 0), k, upper, unit);
-      subtract_product(h, k, rest, a.at(0, h), b.at(h, 0), b);
-      solve_triangular(a, h, b, k, upper, unit);
-    } else {
-      solve_triangular(a, h, b, k, upper, unit);
-      subtract_product(rest, k, h, a.at(h, 0), b, b.at(h, 0));
-      solve_triangular(a.at(h, h), rest, b.at(h, 0), k, upper, unit);
-    }
-    return;
+  if (n > kSmallTriangle && n <= kLargeTriangle && (unit || has_inverses<T>(a, n)))
+    return solve_blocks<T>(a, n, b, k, upper, unit, threads_);
+  if (n <= kFewRows) return solve_small<T>(a, n, b, k, upper, unit);
+  const int64_t h = n / 2, rest = n - h;
+  if (upper) {
+    solve_triangular(a.at(h, h), rest, b.at(h, 0), k, upper, unit);
+    subtract_product(h, k, rest, a.at(0, h), b.at(h, 0), b);
+    solve_triangular(a, h, b, k, upper, unit);
+  } else {
+    solve_triangular(a, h, b, k, upper, unit);
+    subtract_product(rest, k, h, a.at(h, 0), b, b.at(h, 0));
+    solve_triangular(a.at(h, h), rest, b.at(h, 0), k, upper, unit);
   }
-  const auto solve =
-      upper  ? unit ? solve_by_eigen<T, Eigen::UnitUpper> : solve_by_eigen<T, Eigen::Upper>
-       : unit ? solve_by_eigen<T, Eigen::UnitLower>
-             : solve_by_eigen<T, Eigen::Lower>;
-  const auto part = [&](int64_t begin, int64_t end, uint32_t) {
-    for (int64_t i = begin * kSolvedTogether; i < std::min(k, end * kSolvedTogether);
-         i += kSolvedTogether)
-      solve(a, n, b.at(0, i), std::min(kSolvedTogether, k - i));
-  };
-  const int64_t parts = (k + kSolvedTogether - 1) / kSolvedTogether;
-  threads_ > 1 ? parallel_for(parts, 1, part) : part(0, parts, 0);
 }
 
 template <class T>
