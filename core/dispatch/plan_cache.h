@@ -123,6 +123,8 @@ class PlanCache final : public PlanStore {
   // another one that takes the same slot of its recent results. A caller that makes other calls
   // before the last use of the entry has to take a Ref.
   PlanEntry& find(const Call& call, const TensorImpl* common);
+  // The same for a call that nobody makes now: the entry that such a call would get.
+  Ref<PlanEntry> find(const CallDesc& call);
   // Makes an entry that is not in the table, for who keeps it. It is destroyed as all others are,
   // and has texts of its own: those of the call need not last.
   Ref<PlanEntry> make_apart(CallDesc call);

@@ -24,75 +24,17 @@ using namespace graph;
 
 namespace {
 
-// A program looks again at its function after so many replays, then after four times as many, and
-// at last after each kMostUnlooked: the function may do something else by now because of what
-// nothing tells it. A look costs a few calls of the function.
-constexpr uint64_t kFirstLook = 16, kMostUnlooked = 1024;
 // After so many recordings without a program, a kind of arguments is not recorded any more, until
 // something changes that is told.
 constexpr int kMostTries = 10;
 // A kind of arguments has paid for its recordings after so many replays.
 constexpr uint64_t kPaid = 16;
+// For how many sizes a function keeps programs that were derived.
+constexpr size_t kMostDerived = 64;
 
 }  // namespace
 
 namespace graph {
-
-namespace {
-bool same_autocast(const std::vector<Autocast::Setting>& settings) {
-  const Autocast* guard = innermost_autocast;
-  for (auto& setting : settings) {
-    if (!guard || guard->setting() != setting) return false;
-    guard = guard->outer();
-  }
-  return !guard;
-}
-}  // namespace
-
-bool Signature::fits(std::span<const Tensor* const> arguments) const {
-  if (grad != grad_enabled() || guarded != device_guard_active() || device != default_device() ||
-      tensors.size() != arguments.size() || !same_autocast(autocast))
-    return false;
-  for (size_t i = 0; i < tensors.size(); ++i) {
-    const ArgumentKind& kind = tensors[i];
-    const TensorImpl* t = arguments[i]->impl().get();
-    if (!t || !kind.defined) {
-      if (!t != !kind.defined) return false;
-      continue;
-    }
-    if (t->dtype != kind.dtype || t->device != kind.device || t->shape != kind.shape ||
-        t->strides != kind.strides || (t->autograd && t->autograd->requires_grad) != kind.grad)
-      return false;
-  }
-  return true;
-}
-
-Signature signature_of(std::span<const Tensor* const> arguments) {
-  Signature s{.grad = grad_enabled(),
-              .guarded = device_guard_active(),
-              .device = default_device(),
-              .autocast = {},
-              .tensors = {}};
-  for (auto* guard = innermost_autocast; guard; guard = guard->outer())
-    s.autocast.push_back(guard->setting());
-  for (auto* argument : arguments) {
-    ArgumentKind& kind = s.tensors.emplace_back();
-    const TensorImpl* t = argument->impl().get();
-    if (!t) continue;
-    kind = {true,     t->dtype,   t->device,
-            t->shape, t->strides, t->autograd && t->autograd->requires_grad};
-  }
-  return s;
-}
-
-void KnownProgram::note_right_in(const recording::World& world) {
-  constexpr size_t kMost = 8;
-  std::erase_if(worlds, [&](const recording::World& known) {
-    return known == world || known.changes != world.changes;
-  });
-  worlds.insert(worlds.begin(), world);
-  if (worlds.size() > kMost) worlds.pop_back();
-}
 
 uint64_t KindOfCall::replays() const {
   uint64_t sum = 0;
@@ -207,16 +149,20 @@ KindOfCall* CompiledCalls::State::kind_for(std::span<const Tensor* const> argume
   for (auto kind = kinds.begin(); kind != kinds.end(); ++kind)
     if (kind->signature.fits(arguments)) {
       turns.another_came();
+      derived_turns.another_came();
       kinds.splice(kinds.begin(), kinds, kind);
       return &kinds.front();
     }
-  const size_t most = std::max<size_t>(options.max_programs, 1);
-  while (kinds.size() >= most) {
-    if (!turns.goes(kinds.back(), most) && !turns.stays(arguments)) return nullptr;
-    kinds.pop_back();
-    ++dropped;
+  const bool derived = dynamic_for(arguments) != nullptr;
+  const size_t most = derived ? kMostDerived : std::max<size_t>(options.max_programs, 1);
+  Turns& turns_of_these = derived ? derived_turns : turns;
+  while (KindOfCall* old = oldest(derived, most)) {
+    if (!turns_of_these.goes(*old, most) && !turns_of_these.stays(arguments)) return nullptr;
+    forget(*old);
+    dropped += !derived;
   }
   kinds.emplace_front().signature = signature_of(arguments);
+  kinds.front().derived = derived;
   return &kinds.front();
 }
 
@@ -261,6 +207,7 @@ void CompiledCalls::State::record(KindOfCall& kind, std::span<const Tensor* cons
   }
   if (call.history) call.history->settle(call.trace);
   ++recorded_calls;
+  learn_sizes(arguments, call, before);
   learn(kind, std::move(call), before);
 }
 
@@ -286,7 +233,7 @@ void CompiledCalls::State::learn(KindOfCall& kind, RecordedCall call,
     if (found.difference.empty()) {
       known->note_right_in(recording::world());
       if (known->program->replays >= known->next_look)
-        known->next_look += std::min(3 * known->next_look, kMostUnlooked);
+        known->next_look = look_after(known->next_look);
       kind.tries.clear();
       known->program->take_host_work(std::move(call.trace));
       kind.programs.splice(kind.programs.begin(), kind.programs, known);
@@ -353,7 +300,15 @@ void CompiledCalls::State::make_program(KindOfCall& kind, RecordedCall call, Wir
   ++made;
 }
 
-CompiledCalls::CompiledCalls(const CompileOptions& options) : state_(new State(options)) {}
+CompiledCalls::CompiledCalls(const CompileOptions& options) : state_(new State(options)) {
+  constexpr auto most = static_cast<int64_t>(Shape::max_rank);
+  for (const int64_t d : options.dynamic)
+    if (d < -most || d >= most)
+      throw IndexError(fmt::format(
+          "tenon::compile: {} in CompileOptions::dynamic is no dimension of a tensor, which has {} "
+          "at most",
+          d, most));
+}
 CompiledCalls::CompiledCalls(CompiledCalls&&) noexcept = default;
 CompiledCalls& CompiledCalls::operator=(CompiledCalls&&) noexcept = default;
 CompiledCalls::~CompiledCalls() = default;
@@ -385,14 +340,18 @@ void CompiledCalls::call(std::span<const Tensor* const> arguments, const Compile
   KindOfCall* const kind = state.kind_for(arguments);
   state.had_no_room = !kind;
   if (!kind) return state.run_plainly(body, results);
-  if (!state.replay(*kind, arguments, results)) state.record(*kind, arguments, body, results);
+  if (state.replay(*kind, arguments, results)) return;
+  if (state.derive(*kind, arguments) && state.replay(*kind, arguments, results)) return;
+  state.record(*kind, arguments, body, results);
 }
 
 void CompiledCalls::reset() {
   State& state = this->state();
   const auto lock = state.lock_outside("reset");
   state.kinds.clear();
-  state.turns = {};
+  state.dynamics.clear();
+  state.refuted = 0;
+  state.turns = state.derived_turns = {};
   state.had_no_room = false;
 }
 

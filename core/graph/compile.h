@@ -45,6 +45,11 @@ struct CompileOptions {
   // for 64 calls of others, then 256, at last 65536, and the others run without a program.
   size_t max_programs = 8;
   CompilePasses passes = {};
+  // Dimensions of the arguments whose sizes differ from call to call, such as {0} for batches; a
+  // negative one counts from the end. After calls of three or more sizes, what calls of all other
+  // sizes do follows from theirs, and the function is not run for them; docs/compile.md says what
+  // has to hold for that.
+  std::vector<int64_t> dynamic = {};
 };
 
 // Names for a program that is saved.

@@ -6,6 +6,8 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -15,6 +17,7 @@
 #include <tenon/core/base/fork.h>
 #include <tenon/core/base/recording.h>
 #include <tenon/core/graph/compile.h>
+#include <tenon/core/graph/dynamic.h>
 #include <tenon/core/graph/history.h>
 #include <tenon/core/graph/program.h>
 
@@ -38,25 +41,64 @@ struct Signature {
   std::vector<Autocast::Setting> autocast;  // the innermost guard first
   std::vector<ArgumentKind> tensors;
   bool fits(std::span<const Tensor* const> arguments) const;
+  // Whether what is around a call of so many tensors is the same.
+  bool fits_around(size_t count) const;
 };
 Signature signature_of(std::span<const Tensor* const> arguments);
+
+// The same but for the sizes of the dimensions that CompileOptions::dynamic lists, and for what
+// strides of tensors with such dimensions follow from them.
+struct DynamicSignature {
+  Signature of_one;
+  std::span<const int64_t> dimensions;
+  bool fits(std::span<const Tensor* const> arguments) const;
+};
+// Returns those sizes of the arguments, one after the other. Returns nothing if there are none, or
+// if one of them is 0 or 1: operators often do something else for these.
+std::optional<Sizes> dynamic_sizes(std::span<const Tensor* const> arguments,
+                                   std::span<const int64_t> dimensions);
 
 struct RecordedCall {
   Trace trace;
   std::shared_ptr<History> history;  // null if no backward pass goes through the results
 };
 
+// A program looks again at its function after so many replays, then after four times as many, and
+// at last after each kMostUnlooked: the function may do something else by now because of what
+// nothing tells it. A look costs a few calls of the function.
+constexpr uint64_t kFirstLook = 16, kMostUnlooked = 1024;
+constexpr uint64_t look_after(uint64_t look) { return look + std::min(3 * look, kMostUnlooked); }
+
+// Notes that something is right in a world, and forgets those that never come back, and the oldest.
+void note_right_in(std::vector<recording::World>& worlds, const recording::World& world);
+
 struct KnownProgram {
   std::unique_ptr<Program> program;
   std::shared_ptr<History> history;
   std::vector<recording::World> worlds;  // in which it is known to be right, the last one first
-  uint64_t next_look;  // how many replays there are before it is compared with the function
+  uint64_t next_look;    // how many replays there are before it is compared with the function
+  bool derived = false;  // from calls of other sizes
 
   bool is_right_in(const recording::World& world) const {
     return std::find(worlds.begin(), worlds.end(), world) != worlds.end();
   }
   // Forgets those that never come back, and the oldest.
-  void note_right_in(const recording::World& world);
+  void note_right_in(const recording::World& world) { graph::note_right_in(worlds, world); }
+};
+
+// The program for all sizes, and the worlds in which it is known to be right.
+struct KnownDynamic {
+  DynamicSignature signature;
+  DynamicProgram calls;
+  std::vector<recording::World> worlds;
+  uint64_t next_look;      // how many programs are derived before a call is compared with it
+  uint64_t derived = 0;    // how many programs there were
+  std::string fault = {};  // why one could not be derived at last
+  SharedArenas arenas = {};
+
+  bool is_right_in(const recording::World& world) const {
+    return std::find(worlds.begin(), worlds.end(), world) != worlds.end();
+  }
 };
 
 // A call with which no program agreed, and the world after it.
@@ -76,7 +118,9 @@ struct KindOfCall {
     int count = 0;
   };
   std::vector<Tries> tries;
-  std::string note;  // why there is none, or why the last one did not fit
+  std::string note;      // why there is none, or why the last one did not fit
+  bool derived = false;  // there was a program for all sizes when it came
+  bool asked = false;    // such a program was asked for what it does
 
   uint64_t replays() const;
   int& tries_in(const recording::World& world);
@@ -117,6 +161,20 @@ struct CompiledCalls::State {
   void run_plainly(const CompiledBody& body, std::vector<Tensor>& results);
   // Returns null if there is no room for these.
   graph::KindOfCall* kind_for(std::span<const Tensor* const> arguments);
+  // Of the kinds whose programs were derived, or of the others, the one that was used longest ago;
+  // null if there are fewer than `most`.
+  graph::KindOfCall* oldest(bool derived, size_t most);
+  void forget(const graph::KindOfCall& kind);
+  // Returns the program for all sizes by which that of a call could be derived; null if none is
+  // known, or if one is to be compared with a call first.
+  graph::KnownDynamic* dynamic_for(std::span<const Tensor* const> arguments);
+  // Derives the program of a kind of arguments that has none, where that can be. Returns whether
+  // there is one then.
+  bool derive(graph::KindOfCall& kind, std::span<const Tensor* const> arguments);
+  // Takes a recorded call as one of several sizes. Throws as require_same_number().
+  void learn_sizes(std::span<const Tensor* const> arguments, const graph::RecordedCall& call,
+                   const recording::World& before);
+  void refute_dynamics();
   bool replay(graph::KindOfCall& kind, std::span<const Tensor* const> arguments,
               std::vector<Tensor>& results);
   void record(graph::KindOfCall& kind, std::span<const Tensor* const> arguments,
@@ -128,9 +186,12 @@ struct CompiledCalls::State {
 
   const CompileOptions options;
   mutable ForkMutex mutex{ForkOrder::calls};
-  std::atomic<pthread_t> thread{0};    // that is in a call
-  std::list<graph::KindOfCall> kinds;  // the last used first
-  graph::Turns turns;
+  std::atomic<pthread_t> thread{0};         // that is in a call
+  std::list<graph::KindOfCall> kinds;       // the last used first
+  std::list<graph::KnownDynamic> dynamics;  // the last found first
+  std::string dynamic_note;                 // why a call was none of several sizes
+  int refuted = 0;                          // how often one of them was found to be wrong
+  graph::Turns turns, derived_turns;
   bool had_no_room = false;  // the last call
   std::string note;          // why the last call was not even recorded
   uint64_t recorded_calls = 0, plain_calls = 0, made = 0, dropped = 0;

@@ -2,7 +2,7 @@
 #include <map>
 #include <mutex>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <tenon/core/format.h>
 #include <tenon/core/graph/compiled_state.h>
@@ -54,12 +54,12 @@ std::string text_of(const KnownProgram& known) {
       "    a program of {} operators, replayed {} times, made of {} that were recorded, {} "
       "results, "
       "{} gradients, {} random draws\n"
-      "      memory: {} bytes in one piece, and {} of results and gradients; eager execution had "
-      "{} "
-      "at most\n",
+      "      memory: {} bytes in one piece, and {} of results and gradients{}\n",
       trace.nodes.size(), known.program->replays, known.program->recorded().nodes.size(),
       trace.num_results(), gradients, trace.num_draws, known.program->arena_bytes(),
-      known.program->fresh_bytes(), trace.inside_bytes);
+      known.program->fresh_bytes(),
+      trace.inside_bytes ? fmt::format("; eager execution had {} at most", trace.inside_bytes)
+                         : "; what it does follows from calls of other sizes");
   if (const auto& devices = known.program->devices(); devices.size() > 1) {
     text += "      on";
     for (auto* context : devices) text += " " + context->name;
@@ -70,6 +70,18 @@ std::string text_of(const KnownProgram& known) {
   text += fmt::format("      operators: {}\n", operators_of(trace));
   for (auto& note : known.program->notes()) text += fmt::format("      {}\n", note);
   return known.history ? text + known.history->explain() : text;
+}
+
+std::string text_of(const KnownDynamic& known) {
+  std::string sizes;
+  for (auto& call : known.calls.sizes())
+    sizes += fmt::format("{}({})", sizes.empty() ? "" : ", ", fmt::join(call, ", "));
+  std::string text = fmt::format("  for all sizes, from calls with {}: ", sizes);
+  text += known.calls.is_ready() ? fmt::format("{} programs follow from these\n", known.derived)
+                                 : fmt::format("no program yet, because {}\n", known.calls.why());
+  if (!known.fault.empty())
+    text += fmt::format("    the last size of which none does: {}\n", known.fault);
+  return text;
 }
 
 }  // namespace
@@ -87,12 +99,25 @@ std::string CompiledCalls::explain() const {
         "  {} times the programs of the kind of arguments that was used longest ago were dropped, "
         "because CompileOptions::max_programs is {}\n",
         state.dropped, state.options.max_programs);
-  if (const uint64_t calls = state.turns.turned_away())
+  if (const uint64_t calls = state.turns.turned_away() + state.derived_turns.turned_away())
     text += fmt::format(
         "  {} calls were not recorded, because more kinds of arguments take turns than "
         "CompileOptions::max_programs: raise it, or pad the arguments to fewer shapes\n",
         calls);
+  for (auto& known : state.dynamics) text += text_of(known);
+  if (state.refuted)
+    text += "  what the function does was found to differ by size in a way that no law tells\n";
+  if (!state.dynamic_note.empty())
+    text += fmt::format("  the last call that was recorded tells nothing of other sizes: {}\n",
+                        state.dynamic_note);
+  size_t others = 0, replays = 0;
   for (auto& kind : state.kinds) {
+    // Of programs that follow from one another, one says what there is to say.
+    if (kind.derived && !kind.programs.empty() && &kind != &state.kinds.front()) {
+      ++others;
+      replays += kind.replays();
+      continue;
+    }
     text += fmt::format("  for {}:\n", text_of(kind.signature));
     for (auto& known : kind.programs) text += text_of(known);
     if (kind.programs.empty() && kind.note.empty()) text += "    no program yet\n";
@@ -101,6 +126,9 @@ std::string CompiledCalls::explain() const {
                           kind.programs.empty() ? "no program" : "the last one that was not used",
                           kind.note);
   }
+  if (others)
+    text += fmt::format("  for {} other sizes: programs that do the same, replayed {} times\n",
+                        others, replays);
   return text;
 }
 

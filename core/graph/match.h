@@ -26,6 +26,9 @@ struct Match {
 
 // Compares a trace with an earlier one. `known` is the wiring of the earlier one, if it is known.
 Match match(const Trace& earlier, const Wiring* known, const Trace& now);
+// The same, where all numbers may differ that can follow from the sizes of arguments: shapes,
+// strides, places in memory, attributes and numbers of operators. What had one rank has it still.
+Match match_but_sizes(const Trace& earlier, const Wiring* known, const Trace& now);
 
 // Whether a leaf had a gradient before one of two calls and none before the other. A program of one
 // is then never run in place of the other, so that both may take turns.

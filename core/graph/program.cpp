@@ -22,10 +22,20 @@ Program::Program(Trace trace, Wiring wiring, const CompilePasses& passes)
   schedule_ = make_schedule(trace_);
 }
 
+// Larger ones come one after the other where sizes grow; with room to grow, they are few.
+Ref<Storage> SharedArenas::take(DeviceContext& context, uint64_t bytes) {
+  for (auto& arena : largest_) {
+    if (arena->context != &context) continue;
+    if (arena->bytes < bytes) arena = context.memory->allocate(bytes + bytes / 4);
+    return arena;
+  }
+  return largest_.emplace_back(context.memory->allocate(bytes));
+}
+
 std::unique_ptr<Program> Program::make(Trace trace, Wiring wiring, const CompilePasses& passes,
-                                       std::string& why) {
+                                       std::string& why, SharedArenas* arenas) {
   std::unique_ptr<Program> program(new Program(std::move(trace), std::move(wiring), passes));
-  if (!program->build(why)) return nullptr;
+  if (!program->build(why, arenas)) return nullptr;
   return program;
 }
 
@@ -36,12 +46,12 @@ Program::~Program() {
       wait_until_read(*schedule_.devices[d]->stream, frame->tickets[d]);
 }
 
-void Program::take_host_work(Trace later) {
-  recorded_.host = std::move(later.host);
-  for (size_t p = 0; p < recorded_.parts.size(); ++p) {
-    recorded_.parts[p].host_numbers = std::move(later.parts[p].host_numbers);
-    recorded_.parts[p].first_host_node = later.parts[p].first_host_node;
-    recorded_.parts[p].end_host_node = later.parts[p].end_host_node;
+void Program::take_host_work(Trace& into, Trace later) {
+  into.host = std::move(later.host);
+  for (size_t p = 0; p < into.parts.size(); ++p) {
+    into.parts[p].host_numbers = std::move(later.parts[p].host_numbers);
+    into.parts[p].first_host_node = later.parts[p].first_host_node;
+    into.parts[p].end_host_node = later.parts[p].end_host_node;
   }
 }
 
@@ -64,12 +74,12 @@ uint64_t Program::arena_bytes() const {
   return bytes;
 }
 
-bool Program::build(std::string& why) {
+bool Program::build(std::string& why, SharedArenas* shared) {
   find_written();
   find_devices();
   if (!find_changes(why)) return false;
   find_fresh();
-  if (!find_places(why)) return false;
+  if (!find_places(why, shared)) return false;
   build_segments();
   find_lifetimes();
   find_overlaps();
@@ -232,11 +242,11 @@ void Program::find_overwritten() {
     }
 }
 
-bool Program::find_places(std::string& why) {
+bool Program::find_places(std::string& why, SharedArenas* shared) {
   arena_offset_.resize(trace_.values.size() + trace_.nodes.size());
   arenas_.resize(schedule_.devices.size());
   try {
-    for (uint32_t d = 0; d < schedule_.devices.size(); ++d) find_places_on(d);
+    for (uint32_t d = 0; d < schedule_.devices.size(); ++d) find_places_on(d, shared);
     constants_.compute(trace_);
   } catch (const OutOfMemoryError& e) {
     why = e.what();
@@ -246,7 +256,7 @@ bool Program::find_places(std::string& why) {
 }
 
 // Gives each value of a device that ends with the call, and each workspace, a place in its arena.
-void Program::find_places_on(uint32_t device) {
+void Program::find_places_on(uint32_t device, SharedArenas* shared) {
   constexpr uint32_t never = ~uint32_t{0};
   DeviceContext& context = *schedule_.devices[device];
   std::vector<Lifetime> lifetimes(trace_.values.size(), Lifetime{.bytes = 0, .first = never});
@@ -273,7 +283,9 @@ void Program::find_places_on(uint32_t device) {
       needed.push_back({plan->workspace_bytes, i, i}), of.push_back(lifetimes.size() + i);
   }
   const MemoryPlan plan = plan_memory(needed, context.caller_thread ? 64 : 512);
-  if (plan.bytes) arenas_[device] = context.memory->allocate(plan.bytes);
+  if (plan.bytes)
+    arenas_[device] =
+        shared ? shared->take(context, plan.bytes) : context.memory->allocate(plan.bytes);
   for (size_t i = 0; i < of.size(); ++i) arena_offset_[of[i]] = plan.offsets[i];
 }
 
@@ -362,7 +374,6 @@ void Program::find_overlaps() {
     }
 }
 
-// The memory of a call's arguments is not needed any more, unless a program is pinned to it.
 void Program::forget_arguments(Trace& trace, const Wiring& wiring) {
   const std::vector<bool> used = used_in_place(trace, wiring);
   for (size_t v = 0; v < trace.values.size(); ++v) {

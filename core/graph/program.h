@@ -19,12 +19,23 @@
 
 namespace tenon::graph {
 
+// Memory for what is only needed inside of programs that never run at the same time: the largest
+// piece that one of them needed, on each device.
+class SharedArenas {
+ public:
+  // Returns memory of at least so many bytes.
+  Ref<Storage> take(DeviceContext& context, uint64_t bytes);
+
+ private:
+  std::vector<Ref<Storage>> largest_;
+};
+
 class Program {
  public:
   // Makes a program of a trace that agrees with an earlier one. Returns null, and the reason in
   // `why`, for what this first form of programs cannot do.
   static std::unique_ptr<Program> make(Trace trace, Wiring wiring, const CompilePasses& passes,
-                                       std::string& why);
+                                       std::string& why, SharedArenas* arenas = nullptr);
   // Waits until the last replay is done, or, where a stream cannot wait, until nothing reads what
   // this has on the host.
   ~Program();
@@ -51,13 +62,17 @@ class Program {
   // The recorded trace with handles of the memory from outside that it uses.
   Trace recorded_with_memory() const;
   // Takes from a later trace that agrees what a host part did, which a stored program needs.
-  void take_host_work(Trace later);
+  void take_host_work(Trace later) { take_host_work(recorded_, std::move(later)); }
+  static void take_host_work(Trace& into, Trace later);
   // On all devices.
   uint64_t arena_bytes() const;
   const std::vector<DeviceContext*>& devices() const { return schedule_.devices; }
   // Storages that each call makes for itself.
   uint64_t fresh_bytes() const;
   uint64_t replays = 0;
+  // Gives up the memory of a call's arguments, which is not needed once its wiring is known, unless
+  // a program is pinned to it.
+  static void forget_arguments(Trace& trace, const Wiring& wiring);
   // What the next run uses, for LivingNumber.
   std::vector<tn_scalar> numbers;
   // Where random numbers come from, if not from the generator of the process.
@@ -111,22 +126,21 @@ class Program {
   };
 
   Program(Trace trace, Wiring wiring, const CompilePasses& passes);
-  bool build(std::string& why);
+  bool build(std::string& why, SharedArenas* shared);
   void find_written();
   void find_devices();
   bool find_changes(std::string& why);
   bool find_change(const VersionChange& change, RunGroup& group, std::string& why);
   void find_fresh();
   void find_overwritten();
-  bool find_places(std::string& why);
-  void find_places_on(uint32_t device);
+  bool find_places(std::string& why, SharedArenas* shared);
+  void find_places_on(uint32_t device, SharedArenas* shared);
   void build_segments();
   void build_segment(const DeviceNodes& nodes, RunSegment& run, std::vector<bool>& known,
                      std::vector<bool>& changed);
   void list_storages(const DeviceNodes& nodes, RunSegment& run) const;
   void find_lifetimes();
   void find_overlaps();
-  static void forget_arguments(Trace& trace, const Wiring& wiring);
 
   Segment::Place place_of(size_t access) const;
   int32_t outside_of(size_t access) const;

@@ -1,0 +1,108 @@
+// How a compiled function finds programs for other sizes than it was recorded with.
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include <tenon/core/graph/compiled_state.h>
+
+namespace tenon::detail {
+
+using namespace graph;
+
+KindOfCall* CompiledCalls::State::oldest(bool derived, size_t most) {
+  KindOfCall* last = nullptr;
+  size_t count = 0;
+  for (auto& kind : kinds)
+    if (kind.derived == derived) last = &kind, ++count;
+  return count >= most ? last : nullptr;
+}
+
+void CompiledCalls::State::forget(const KindOfCall& kind) {
+  kinds.remove_if([&](const KindOfCall& other) { return &other == &kind; });
+}
+
+KnownDynamic* CompiledCalls::State::dynamic_for(std::span<const Tensor* const> arguments) {
+  if (dynamics.empty() || !dynamic_sizes(arguments, options.dynamic)) return nullptr;
+  const recording::World now = recording::world();
+  for (auto& known : dynamics)
+    if (known.calls.is_ready() && known.derived < known.next_look && known.is_right_in(now) &&
+        known.signature.fits(arguments))
+      return &known;
+  return nullptr;
+}
+
+bool CompiledCalls::State::derive(KindOfCall& kind, std::span<const Tensor* const> arguments) {
+  if (kind.asked || !kind.programs.empty()) return false;
+  KnownDynamic* const known = dynamic_for(arguments);
+  if (!known) return false;
+  kind.asked = true;
+  std::string& why = known->fault;
+  auto call = known->calls.derive(arguments, *dynamic_sizes(arguments, options.dynamic), why);
+  if (!call) return false;
+  auto program = graph::Program::make(std::move(call->trace), std::move(call->wiring),
+                                      options.passes, why, &known->arenas);
+  if (!program) return false;
+  ++known->derived;
+  kind.candidates.clear();
+  kind.programs.push_front({std::move(program), nullptr, {recording::world()}, kFirstLook, true});
+  return true;
+}
+
+// What a function does differs by size in a way that no law tells. Nothing that was derived counts
+// any more; the second time, nothing is derived from then on.
+void CompiledCalls::State::refute_dynamics() {
+  dynamics.clear();
+  ++refuted;
+  for (auto& kind : kinds)
+    std::erase_if(kind.programs, [](const KnownProgram& known) { return known.derived; });
+}
+
+// One that is ready is compared, and the others take the call in if it differs in sizes alone.
+void CompiledCalls::State::learn_sizes(std::span<const Tensor* const> arguments,
+                                       const RecordedCall& call, const recording::World& before) {
+  constexpr size_t kMost = 4, kMostCalls = 16;
+  constexpr int kMostRefuted = 2;
+  // The second size that would follow from the others shows whether it does.
+  constexpr uint64_t kFirstLookOfAll = 1;
+  if (options.dynamic.empty() || !call.trace.refusal.empty() || refuted == kMostRefuted) return;
+  const auto sizes = dynamic_sizes(arguments, options.dynamic);
+  if (!sizes) return;
+  if (call.history) {
+    dynamic_note = "its results have a history: compile the whole step, or call it under NoGrad";
+    return;
+  }
+  for (auto known = dynamics.begin(); known != dynamics.end(); ++known) {
+    if (!known->signature.fits(arguments)) continue;
+    const bool is_ready = known->calls.is_ready() && known->calls.knows(*sizes);
+    Match found;
+    if (is_ready) {
+      const auto expected = known->calls.derive(arguments, *sizes, known->fault);
+      if (!expected) return;  // such a call does not follow from the others, and is none of them
+      found = match(expected->trace, &expected->wiring, call.trace);
+    } else {
+      const auto& seen = known->calls.sizes();
+      if (seen.size() == kMostCalls || std::find(seen.begin(), seen.end(), *sizes) != seen.end())
+        return;
+      found.difference = known->calls.add(call.trace, arguments, *sizes);
+    }
+    dynamic_note = found.difference;
+    if (found.difference.empty()) {
+      if (!is_ready) dynamic_note = known->calls.why();
+      note_right_in(known->worlds, recording::world());
+      if (known->derived >= known->next_look) known->next_look = look_after(known->next_look);
+      dynamics.splice(dynamics.begin(), dynamics, known);
+      return;
+    }
+    if (!is_ready || !known->is_right_in(before)) continue;
+    refute_dynamics();
+    require_same_number(found, false);
+    break;
+  }
+  if (dynamics.size() == kMost) dynamics.pop_back();
+  dynamics.push_front({{signature_of(arguments), options.dynamic},
+                       DynamicProgram(call.trace, arguments, *sizes),
+                       {recording::world()},
+                       kFirstLookOfAll});
+}
+
+}  // namespace tenon::detail

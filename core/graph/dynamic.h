@@ -1,0 +1,73 @@
+// One program for all sizes of some dimensions: what calls of a few sizes have in common tells what
+// a call of another size does.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <tenon/core/graph/match.h>
+#include <tenon/core/graph/open_trace.h>
+#include <tenon/core/graph/size_laws.h>
+#include <tenon/core/graph/trace.h>
+
+namespace tenon::graph {
+
+// Calls that differ in sizes and in nothing else.
+class DynamicProgram {
+ public:
+  DynamicProgram(Trace first, std::span<const Tensor* const> arguments, Sizes sizes);
+
+  // Adds a call, and returns in what it differs from the others; an empty text if in sizes alone.
+  // After a difference, this is as it was before.
+  std::string add(const Trace& trace, std::span<const Tensor* const> arguments, Sizes sizes);
+  // The sizes of the calls that it knows.
+  const std::vector<Sizes>& sizes() const { return symbols_.calls(); }
+  // Whether each number of a call is known for all sizes. If not, `why` says what is missing.
+  bool is_ready() const { return ready_; }
+  const std::string& why() const { return why_; }
+
+  // Whether sizes are equal that were equal in all calls: otherwise nothing is known of such a
+  // call.
+  bool knows(const Sizes& sizes) const { return symbols_.values(sizes).has_value(); }
+  struct Call {
+    Trace trace;
+    Wiring wiring;
+  };
+  // Returns what a call with these arguments does. Returns nothing, and the reason in `why`, if it
+  // does not follow from the others.
+  std::optional<Call> derive(std::span<const Tensor* const> arguments, const Sizes& sizes,
+                             std::string& why) const;
+
+ private:
+  // Those that are not the same in all calls.
+  struct IntegerAt {
+    size_t at;
+    IntegerLaw law;
+  };
+  struct ScalarAt {
+    size_t at;
+    IntegerLaw integer;
+    RealLaw real;  // if that is not constant
+  };
+  class Following;
+
+  void find_laws();
+  bool find_law_of_scalar(size_t at);
+  std::string owner_of(size_t integer) const;
+  const char* plan_again(Trace& trace, size_t at, const OpenTrace::Node& opened) const;
+  void take_inputs(Trace& trace, std::span<const Tensor* const> arguments) const;
+
+  OpenTrace first_;
+  Wiring wiring_;  // from the second call on
+  SizeSymbols symbols_;
+  std::vector<NumberList> numbers_;  // of the calls, from the second on
+  std::vector<IntegerAt> integers_;
+  std::vector<ScalarAt> scalars_;
+  bool ready_ = false;
+  std::string why_;
+};
+
+}  // namespace tenon::graph
