@@ -34,7 +34,8 @@ struct CompilePasses {
   bool common_subexpressions = true;  // what is computed twice is computed once
   bool copies = true;                 // copies go where their source may be read in their place
   bool constants = true;              // small tensors that are always the same are computed once
-  bool activations = true;            // products and convolutions compute activations themselves
+  bool residuals = true;              // products, convolutions and batch norms add a tensor …
+  bool activations = true;            // … and compute activations of their results themselves
   bool pointwise = true;              // pointwise operators on the same elements become one
 };
 

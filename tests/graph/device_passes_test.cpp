@@ -138,6 +138,7 @@ BOOST_AUTO_TEST_CASE(all_passes_and_none_do_the_same) {
                                         .common_subexpressions = on,
                                         .copies = on,
                                         .constants = on,
+                                        .residuals = on,
                                         .activations = on,
                                         .pointwise = on});
     BOOST_TEST(test::has(text, "replayed 4 times"), text);

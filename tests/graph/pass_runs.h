@@ -19,6 +19,7 @@ constexpr CompilePasses kNoPasses{.dead_code = false,
                                   .common_subexpressions = false,
                                   .copies = false,
                                   .constants = false,
+                                  .residuals = false,
                                   .activations = false,
                                   .pointwise = false};
 

@@ -297,9 +297,9 @@ BOOST_AUTO_TEST_CASE(special_values_stay) {
 }
 
 BOOST_AUTO_TEST_CASE(a_network_is_the_same_with_each_pass_and_with_all) {
-  for (auto pass :
-       {&CompilePasses::dead_code, &CompilePasses::common_subexpressions, &CompilePasses::copies,
-        &CompilePasses::constants, &CompilePasses::activations, &CompilePasses::pointwise}) {
+  for (auto pass : {&CompilePasses::dead_code, &CompilePasses::common_subexpressions,
+                    &CompilePasses::copies, &CompilePasses::constants, &CompilePasses::residuals,
+                    &CompilePasses::activations, &CompilePasses::pointwise}) {
     for (const CompilePasses& passes : {only(pass), CompilePasses(), test::kNoPasses}) {
       manual_seed(3);
       nn::Sequential net(nn::Linear(8, 16), nn::GELU(), nn::Dropout(0.2), nn::LayerNorm(16),

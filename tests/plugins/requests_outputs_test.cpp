@@ -14,6 +14,7 @@
 #include <tenon/plugins/sdk/requests/optimizer.h>
 #include <tenon/plugins/sdk/requests/pointwise.h>
 #include <tenon/plugins/sdk/requests/resample.h>
+#include <tenon/plugins/sdk/requests/residual.h>
 #include <tenon/plugins/sdk/requests/shape.h>
 
 #include "ask.h"
@@ -74,6 +75,35 @@ BOOST_AUTO_TEST_CASE(activations_are_named_and_have_their_scalars) {
       .text("activation", "reluu")
       .refused(ActivationRequest::from, "activation \"reluu\" is not known to this plugin",
                TN_CODE_UNSUPPORTED);
+}
+
+BOOST_AUTO_TEST_CASE(activations_come_after_the_scalars_of_the_operator) {
+  const auto ask = Ask("batch_norm").text("activation", "leaky_relu");
+  const auto after_one = [](const Request& r) { return ActivationRequest::after(r, 1); };
+  Ask(ask).scalars(1).refused(after_one, "needs 2 scalars, found 1");
+  BOOST_TEST(Ask(ask).scalars(2).read(after_one).op == "leaky_relu");
+}
+
+BOOST_AUTO_TEST_CASE(residuals_lie_as_the_result_does) {
+  const auto from = [](const Request& request) { return ResidualRequest::from(request, 3); };
+  const auto linear = [] {
+    return Ask("linear").in(tensor({2, 3})).in(tensor({4, 3})).no_in().out(tensor({2, 4}));
+  };
+  BOOST_TEST(!linear().read(from));
+  BOOST_TEST(!linear().flag("residual", false).read(from));
+  const auto asked = linear().in(tensor({2, 4})).flag("residual", true).read(from);
+  BOOST_TEST((asked && asked.input == 3));
+  linear().flag("residual", true).refused(from, "input 3");
+  linear().set("residual", 1).refused(from, "of another kind");
+  for (auto& other : {tensor({2, 5}), tensor({4}), tensor({2, 4}, TN_F64)})
+    linear()
+        .in(other)
+        .flag("residual", true)
+        .refused(from, "has the shape and dtype of the result");
+  linear()
+      .in(tenon::test::transposed(tensor({4, 2})))
+      .flag("residual", true)
+      .refused(from, "does not lie as the result does", TN_CODE_UNSUPPORTED);
 }
 
 // A kernel that does not compute activations does not read the attribute, and refuses it.

@@ -23,6 +23,7 @@ void optimize(Trace& trace, Wiring& wiring, const CompilePasses& passes, Notes& 
   if (passes.copies) note_removed(notes, "copies", remove_copies(draft));
   if (passes.constants)
     note_removed(notes, "operators that always compute the same", fold_constants(draft));
+  if (passes.residuals) fold_residuals(draft, passes.pointwise, notes);
   if (passes.activations) fold_activations(draft, notes);
   if (passes.pointwise) fuse_pointwise(draft, notes);
 }

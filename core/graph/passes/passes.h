@@ -23,7 +23,10 @@ size_t share_common_subexpressions(Draft& draft);
 size_t remove_copies(Draft& draft);
 // Moves nodes that always compute the same small tensors to Trace::constants.
 size_t fold_constants(Draft& draft);
-// Makes activations part of the products and convolutions whose results they take.
+// Makes additions of a tensor part of the products, convolutions and batch norms whose results they
+// take. With `fuses`, those stay that pointwise operators follow, with which they will be fused.
+size_t fold_residuals(Draft& draft, bool fuses, Notes& notes);
+// Makes activations part of the products, convolutions and batch norms whose results they take.
 size_t fold_activations(Draft& draft, Notes& notes);
 // Puts pointwise operators that work on the same elements into one node each.
 size_t fuse_pointwise(Draft& draft, Notes& notes);

@@ -41,6 +41,7 @@ void infer_conv2d(Infer& infer) {
   const Shape result = convolved_shape(infer.op.name, x, weight, windows);
   require_addressable_padded(infer, x, windows.padding);
   infer.output(t, result);
+  require_residual(infer);
 }
 void conv2d_gradient(const GradContext& c, Grads g) {
   if (c.needs(0)) g[0] = input_gradient(c, c.grad(), c.input(1), 0);

@@ -26,6 +26,7 @@ void infer_matmul(Infer& infer) {
   Shape shape = shape_of(infer.in(0));
   shape[shape.size() - 1] = shape_of(infer.in(1)).back();
   infer.output(dtype_of(infer.in(0)), shape);
+  require_residual(infer);
 }
 
 // The product of operands of one rank and equal batches, with the precision of `like`'s attributes.
@@ -63,6 +64,7 @@ void infer_linear(Infer& infer) {
                     weight, x.back()));
   require_bias(infer, weight);
   infer.output(t, {x[0], weight[0]});
+  require_residual(infer);
 }
 
 // The gradients of x, weight and bias, given that of x weight^T + bias.

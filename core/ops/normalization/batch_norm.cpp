@@ -7,6 +7,7 @@
 #include <tenon/core/ops/normalization/channels.h>
 #include <tenon/core/ops/normalization/fused.h>
 #include <tenon/core/ops/pointwise.h>
+#include <tenon/core/ops/pointwise/activations.h>
 #include <tenon/core/ops/reduction.h>
 #include <tenon/core/ops/rules.h>
 #include <tenon/core/ops/shape.h>
@@ -87,6 +88,7 @@ void batch_norm_gradient(const GradContext& c, Grads g) {
 }
 
 void infer_batch_norm(Infer& infer) {
+  require_activation(infer);
   const TensorDesc& x = infer.in(0);
   DType t = dtype_of(x);
   const Shape& shape = shape_of(x);
@@ -100,6 +102,7 @@ void infer_batch_norm(Infer& infer) {
                                     names[i], shape_of(infer.in(i)), shape[1], shape));
   }
   infer.output(t, shape);
+  require_residual(infer);
   infer.output(computation_type(t), {shape[1]});
   infer.output(computation_type(t), {shape[1]});
   bool updates = infer.attrs.get_bool("training") && infer.has(3);
@@ -140,7 +143,7 @@ const Op batch_norm_op{{
     .keeps_format = 1,
     .rows_of_channels = true,
     .decompose = decompose_batch_norm,
-    .scalars = 1,
+    .count_scalars = count_one_and_activation_scalars,
 }};
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include <tenon/core/base/module_path.h>
 #include <tenon/core/error.h>
+#include <tenon/core/format.h>
 #include <tenon/core/ops/pointwise/activations.h>
 
 namespace tenon {
@@ -27,6 +28,13 @@ const KnownActivation* known_activation(std::string_view op) {
   return found == std::end(kKnownActivations) ? nullptr : found;
 }
 
+// Which operators take an activation and a residual, and how many inputs come before that.
+struct Finished {
+  std::string_view op;
+  size_t inputs;
+};
+constexpr Finished kFinished[] = {{"batch_norm", 5}, {"conv2d", 3}, {"linear", 3}, {"matmul", 2}};
+
 bool is_of_library(const Op& op) {
   for (const Op* own = all_ops(); own; own = own->next)
     if (own == &op) return true;
@@ -40,12 +48,32 @@ bool is_activation(const Op& op) {
   return activation && op.pointwise && op.scalars == activation->scalars && is_of_library(op);
 }
 
-bool takes_activation(const Op& op) { return op.count_scalars == count_activation_scalars; }
+bool takes_activation(const Op& op) { return residual_input(op).has_value(); }
+
+std::optional<size_t> residual_input(const Op& op) {
+  for (auto& finished : kFinished)
+    if (finished.op == op.name && is_of_library(op)) return finished.inputs;
+  return std::nullopt;
+}
 
 size_t count_activation_scalars(const Attrs& attrs) {
   if (!attrs.has(kActivation)) return 0;
   const KnownActivation* activation = known_activation(attrs.get_string(kActivation));
   return activation ? activation->scalars : 0;  // the shape rule refuses what is not known
+}
+
+size_t count_one_and_activation_scalars(const Attrs& attrs) {
+  return 1 + count_activation_scalars(attrs);
+}
+
+void require_residual(const Infer& infer) {
+  const auto at = residual_input(infer.op);
+  if (!at || !infer.attrs.has(kResidual)) return;
+  const TensorDesc& residual = infer.in(*at);
+  const Infer::Output& result = infer.outputs[0];
+  if (residual.dtype != result.dtype || residual.shape != result.shape)
+    infer.shape_error(fmt::format("its residual is {} of shape {}, but its result {} of shape {}",
+                                  residual.dtype, residual.shape, result.dtype, result.shape));
 }
 
 void require_activation(const Infer& infer) {

@@ -1,4 +1,5 @@
-// The attribute "activation" of products and convolutions, read and checked once for every plugin.
+// The attribute "activation" of products, convolutions and batch norms, read and checked once for
+// every plugin.
 #pragma once
 
 #include <algorithm>
@@ -10,9 +11,10 @@
 
 namespace tenon::sdk {
 
-// What is computed of each element of the result at last: the pointwise operator of this name, with
-// the numbers of a run as its scalars. A plan gives the bits that the device gives for the two
-// operators one by one; a plugin that cannot promise that refuses.
+// What is computed of each element of output 0 at last: the pointwise operator of this name, with
+// the numbers of a run as its scalars, which come after those of the operator itself. A plan gives
+// the bits that the device gives for the two operators one by one; a plugin that cannot promise
+// that refuses.
 //
 // Only a kernel that computes activations reads the attribute. In the request of any other it stays
 // unread, and create_plan refuses it.
@@ -24,10 +26,12 @@ struct ActivationRequest {
 
   // Throws TN_CODE_INVALID_ARGUMENT where the attribute is no text or scalars are missing, and
   // TN_CODE_UNSUPPORTED for an activation that is not known: a newer core may have more.
-  static ActivationRequest from(const Request& request);
+  static ActivationRequest from(const Request& request) { return after(request, 0); }
+  // The same for an operator that has so many scalars itself.
+  static ActivationRequest after(const Request& request, size_t own);
 };
 
-inline ActivationRequest ActivationRequest::from(const Request& request) {
+inline ActivationRequest ActivationRequest::after(const Request& request, size_t own) {
   // core/ops/pointwise/activations.cpp repeats it.
   static constexpr struct {
     std::string_view op;
@@ -41,7 +45,7 @@ inline ActivationRequest ActivationRequest::from(const Request& request) {
   const auto* found = std::find_if(std::begin(known), std::end(known),
                                    [&](auto& activation) { return activation.op == asked; });
   if (found == std::end(known)) unsupported("activation \"{}\" is not known to this plugin", asked);
-  require_scalars(request, found->scalars);
+  require_scalars(request, own + found->scalars);
   return {found->op, found->scalars};
 }
 

@@ -5,16 +5,16 @@ namespace {
 
 tn_plan* make_conv2d(tn_device*, const Request& request) {
   const ConvShape s(request);
-  const Finish finish = finish_of(request);
+  const Finish finish = finish_of(request, 3);
   if (sdk::numel(request.output(0)) == 0) return empty_plan();
   return with_float(s.dtype, [&]<class T>(T) {
     ConvForward<T> conv(s, false, finish);
     const sdk::PlanOptions options{
         conv.workspace_bytes(), ConvCost{}.of<T>(s) + static_cast<uint64_t>(finish_ns(s, finish))};
-    auto run = [conv = std::move(conv), bias = s.bias](const tn_run& run) {
+    auto run = [conv = std::move(conv), bias = s.bias, finish](const tn_run& run) {
       conv.run(static_cast<const T*>(run.inputs[0]), static_cast<const T*>(run.inputs[1]),
                bias ? static_cast<const T*>(run.inputs[2]) : nullptr,
-               static_cast<T*>(run.outputs[0]), run.workspace, run.scalars);
+               static_cast<T*>(run.outputs[0]), run.workspace, finish.of(run));
     };
     return sdk::make_plan(std::move(run), options);
   });

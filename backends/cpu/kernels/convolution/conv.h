@@ -202,9 +202,9 @@ class ConvForward {
   ConvForward(const ConvShape& s, bool swapped, const Finish& finish = {});
   uint64_t workspace_bytes() const { return workspace_bytes_; }
   using Element = T;
-  // `numbers` are those of the finish.
+  // `with` is what the finish takes of the run.
   void run(const T* x, const T* weight, const T* bias, T* y, void* workspace,
-           const tn_scalar* numbers = nullptr) const;
+           const Finish::Run& with = {}) const;
 
  private:
   void pack_weight(const T* weight, T* packed) const;

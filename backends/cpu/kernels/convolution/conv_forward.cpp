@@ -147,7 +147,7 @@ ConvForward<T>::ConvForward(const ConvShape& s, bool swapped, const Finish& fini
 
 template <class T>
 void ConvForward<T>::run(const T* x, const T* weight, const T* bias, T* y, void* workspace,
-                         const tn_scalar* numbers) const {
+                         const Finish::Run& with) const {
   T* packed = static_cast<T*>(workspace);
   pack_weight(weight, packed);
   int64_t tasks = s_.n * s_.groups * bands_, plane = s_.oh * s_.ow;
@@ -172,10 +172,10 @@ void ConvForward<T>::run(const T* x, const T* weight, const T* bias, T* y, void*
           over_channels_ ? run_over_channels(planes, weights, start, rows, to, tile)
                          : run_over_pixels(planes, weights, start, rows, to, tile);
           if (rows == s_.oh) {
-            finish_(to, s_.og * plane, numbers);
+            finish_(to, s_.og * plane, with);
           } else {
             for (int64_t k = 0; k < s_.og && finish_; ++k)
-              finish_(to + k * plane, rows * s_.ow, numbers);
+              finish_(to + k * plane, rows * s_.ow, with);
           }
         }
       });

@@ -212,7 +212,7 @@ uint64_t Gemm<T>::cost_ns() const {
 
 template <class T>
 void Gemm<T>::run(const T* a, const T* b, const T* bias, T* c, void* workspace,
-                  const tn_scalar* numbers) const {
+                  const Finish::Run& with) const {
   if (s_.m == 0 || s_.n == 0) return;
   T* scratch = static_cast<T*>(workspace);
   const auto copy = [&](const T* from, int64_t row, int64_t col, int64_t rows, int64_t cols) {
@@ -221,19 +221,19 @@ void Gemm<T>::run(const T* a, const T* b, const T* bias, T* c, void* workspace,
   };
   if (copy_a_) a = copy(a, given_.a_row, given_.a_col, s_.m, s_.k);
   if (copy_b_) b = copy(b, given_.b_row, given_.b_col, s_.k, s_.n);
-  if (way_ == Way::kVector) return run_vector(a, b, bias, c, numbers);
-  if (way_ == Way::kDots) return run_dots(a, b, bias, c, numbers);
-  if (way_ == Way::kOuter) return run_outer(a, b, bias, c, numbers);
+  if (way_ == Way::kVector) return run_vector(a, b, bias, c, with);
+  if (way_ == Way::kDots) return run_dots(a, b, bias, c, with);
+  if (way_ == Way::kOuter) return run_outer(a, b, bias, c, with);
   parallel_for(m_tasks_ * n_tasks_, 1, [&](int64_t begin, int64_t end, uint32_t) {
     // By task, not by slot: there are as many tasks as shares of the workspace.
     for (int64_t task = begin; task < end; ++task)
-      run_task(task, a, b, bias, c, scratch + task * slot_elements_, numbers);
+      run_task(task, a, b, bias, c, scratch + task * slot_elements_, with);
   });
 }
 
 template <class T>
 void Gemm<T>::run_vector(const T* a, const T* b, const T* bias, T* c,
-                         const tn_scalar* numbers) const {
+                         const Finish::Run& with) const {
   // The matrix is A, or B^T.
   const bool row = s_.n > 1;
   const int64_t length = row ? s_.n : s_.m;
@@ -252,14 +252,13 @@ void Gemm<T>::run_vector(const T* a, const T* b, const T* bias, T* c,
         product_with_vector<T, RowMajor>(count, s_.k, matrix + i * step, step, x, c + i);
       else
         product_with_vector<T, ColMajor>(count, s_.k, matrix + i, along, x, c + i);
-      finish_(c + i, count, numbers);
+      finish_(c + i, count, with);
     }
   });
 }
 
 template <class T>
-void Gemm<T>::run_dots(const T* a, const T* b, const T* bias, T* c,
-                       const tn_scalar* numbers) const {
+void Gemm<T>::run_dots(const T* a, const T* b, const T* bias, T* c, const Finish::Run& with) const {
   // `few` rows of one operand against the `many` of the other, which the threads share.
   const bool by_rows = s_.m > s_.n;
   const T *x = by_rows ? b : a, *others = by_rows ? a : b;
@@ -282,26 +281,26 @@ void Gemm<T>::run_dots(const T* a, const T* b, const T* bias, T* c,
           }
       }
     }
-    if (by_rows) return finish_(c + begin * few, (end - begin) * few, numbers);
-    for (int64_t i = 0; i < few; ++i) finish_(c + i * s_.n + begin, end - begin, numbers);
+    if (by_rows) return finish_(c + begin * few, (end - begin) * few, with);
+    for (int64_t i = 0; i < few; ++i) finish_(c + i * s_.n + begin, end - begin, with);
   });
 }
 
 template <class T>
 void Gemm<T>::run_outer(const T* a, const T* b, const T* bias, T* c,
-                        const tn_scalar* numbers) const {
+                        const Finish::Run& with) const {
   const int64_t grain = threaded_ ? std::max<int64_t>(1, kSerialVectorWork / 4 / s_.n) : s_.m;
   parallel_for(s_.m, grain, [&](int64_t begin, int64_t end, uint32_t) {
     for (int64_t i = begin; i < end; i += 2)
       kOuter<T>[s_.k - 1][end - i > 1](s_, a + i * s_.a_row, b, bias, c + i * s_.n);
-    finish_(c + begin * s_.n, (end - begin) * s_.n, numbers);
+    finish_(c + begin * s_.n, (end - begin) * s_.n, with);
   });
 }
 
 // One thread's part of C: rows [i0, i1), columns [j0, j1).
 template <class T>
 void Gemm<T>::run_task(int64_t task, const T* a, const T* b, const T* bias, T* c, T* scratch,
-                       const tn_scalar* numbers) const {
+                       const Finish::Run& with) const {
   const auto cut = [](int64_t n, int64_t unit, int64_t part, int64_t parts) {
     return std::min(n, ceil_div(n, unit) * part / parts * unit);
   };
@@ -325,7 +324,7 @@ void Gemm<T>::run_task(int64_t task, const T* a, const T* b, const T* bias, T* c
                      : s_.b_col == 1 ? product<T, ColMajor, RowMajor>
                                    : product<T, ColMajor, ColMajor>;
   run(part, a + i0 * s_.a_row, b + j0 * s_.b_col, c + i0 * s_.n + j0, s_.n, blocking);
-  for (int64_t i = i0; i < i1 && finish_; ++i) finish_(c + i * s_.n + j0, j1 - j0, numbers);
+  for (int64_t i = i0; i < i1 && finish_; ++i) finish_(c + i * s_.n + j0, j1 - j0, with);
 }
 
 template class Gemm<float>;

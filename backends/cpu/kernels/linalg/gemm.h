@@ -32,19 +32,19 @@ class Gemm {
   // On one core.
   uint64_t cost_ns() const;
 
-  // bias(n) is added to every row; may be null. `numbers` are those of the finish.
+  // bias(n) is added to every row; may be null. `with` is what the finish takes of the run.
   void run(const T* a, const T* b, const T* bias, T* c, void* workspace,
-           const tn_scalar* numbers = nullptr) const;
+           const Finish::Run& with = {}) const;
 
  private:
   enum class Way { kVector, kDots, kOuter, kBlocked };
 
   void plan_blocks(uint32_t threads);
-  void run_vector(const T* a, const T* b, const T* bias, T* c, const tn_scalar* numbers) const;
-  void run_dots(const T* a, const T* b, const T* bias, T* c, const tn_scalar* numbers) const;
-  void run_outer(const T* a, const T* b, const T* bias, T* c, const tn_scalar* numbers) const;
+  void run_vector(const T* a, const T* b, const T* bias, T* c, const Finish::Run& with) const;
+  void run_dots(const T* a, const T* b, const T* bias, T* c, const Finish::Run& with) const;
+  void run_outer(const T* a, const T* b, const T* bias, T* c, const Finish::Run& with) const;
   void run_task(int64_t task, const T* a, const T* b, const T* bias, T* c, T* scratch,
-                const tn_scalar* numbers) const;
+                const Finish::Run& with) const;
   // What the finish takes, on one core.
   double finish_ns() const {
     return finish_.ns * static_cast<double>(s_.m) * static_cast<double>(s_.n);

@@ -22,15 +22,16 @@ tn_plan* plan_batch(const GemmShape& shape, const sdk::ProductRequest& r, int64_
   sdk::PlanOptions options{share * static_cast<uint64_t>(side_by_side ? threads : 1),
                            gemm.cost_ns() * static_cast<uint64_t>(count)};
   return sdk::make_plan(
-      [gemm, share, grain, side_by_side, count, r](const tn_run& run) {
+      [gemm, share, grain, side_by_side, count, r, finish](const tn_run& run) {
         auto *a = static_cast<const T*>(run.inputs[0]), *b = static_cast<const T*>(run.inputs[1]);
         auto* y = static_cast<T*>(run.outputs[0]);
         auto* scratch = static_cast<char*>(run.workspace);
+        const Finish::Run with = finish.of(run);
         auto part = [&](int64_t begin, int64_t end, uint32_t slot) {
           for (int64_t i = begin; i < end; ++i) {
             const auto at = r.offsets(i);
             gemm.run(a + at.a, b + at.b, nullptr, y + at.y,
-                     scratch + (side_by_side ? slot * share : 0), run.scalars);
+                     scratch + (side_by_side ? slot * share : 0), with);
           }
         };
         if (side_by_side) {
@@ -48,7 +49,7 @@ GemmShape shape_of(const sdk::ProductRequest& r) {
 
 tn_plan* make_matmul(tn_device*, const Request& request) {
   const auto r = sdk::ProductRequest::from(request);
-  const Finish finish = finish_of(request);
+  const Finish finish = finish_of(request, 2);
   GemmShape s = shape_of(r);
   if (sdk::numel(request.output(0)) == 0) return empty_plan();
 
@@ -63,15 +64,15 @@ tn_plan* make_matmul(tn_device*, const Request& request) {
 
 tn_plan* make_linear(tn_device*, const Request& request) {
   const auto r = sdk::ProductRequest::from(request);
-  const Finish finish = finish_of(request);
+  const Finish finish = finish_of(request, 3);
   if (sdk::numel(request.output(0)) == 0) return empty_plan();
   return with_float(r.dtype, [&]<class T>(T) {
     Gemm<T> gemm(shape_of(r), thread_count(), finish);
     return sdk::make_plan(
-        [gemm](const tn_run& run) {
+        [gemm, finish](const tn_run& run) {
           gemm.run(static_cast<const T*>(run.inputs[0]), static_cast<const T*>(run.inputs[1]),
                    static_cast<const T*>(run.inputs[2]), static_cast<T*>(run.outputs[0]),
-                   run.workspace, run.scalars);
+                   run.workspace, finish.of(run));
         },
         {gemm.workspace_bytes(), gemm.cost_ns()});
   });

@@ -1,8 +1,11 @@
+#include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include <tenon/plugins/sdk/requests/normalization.h>
 
 #include "kernels/normalization/rows.h"
+#include "kernels/pointwise/finish.h"
 #include "runtime/common.h"
 #include "simd/packet.h"
 
@@ -62,14 +65,44 @@ void column_moments(const BatchNorm& s, const T* x, Part part, RowMoments* momen
     moments[k] = corrected(static_cast<double>(near[k]), apart.at[0][k], apart.at[1][k], n);
 }
 
-// Computes y = element(a, b) for all elements of the channels [c0, c1). `with(of)` reads by of(p)
-// what p holds for each channel, and gives `element`, which is called for vectors of elements:
-// along planes, where all lanes have one channel, or along channels, where planes are single
-// elements. `buffer` has room for two planes.
-template <class T, class With>
-void for_elements(const BatchNorm& s, int64_t c0, int64_t c1, const RowsIn<T>& a,
-                  const RowsIn<T>& b, const RowsOut<T>& y, T* buffer, With&& with) {
-  for (int64_t i = 0; i < s.n; ++i)
+// Elements of a result that are complete, the last of which are in the cache: done(first, count).
+template <class Done>
+class Completed {
+ public:
+  explicit Completed(Done done) : done_(std::move(done)) {}
+  void add(int64_t first, int64_t count) {
+    if (first != end_) finish();
+    if (begin_ == end_) begin_ = first;
+    end_ = first + count;
+    if (end_ - begin_ >= kAtOnce) finish();
+  }
+  void finish() {
+    if (begin_ < end_) done_(begin_, end_ - begin_);
+    begin_ = end_;
+  }
+
+ private:
+  // So many are worth the call, and stay in the first-level cache.
+  static constexpr int64_t kAtOnce = 2048;
+  Done done_;
+  int64_t begin_ = 0, end_ = 0;
+};
+
+// Images and channels.
+struct Part {
+  int64_t i0, i1, c0, c1;
+};
+
+// Computes y = element(a, b) for all elements of a part. `with(of)` reads by of(p) what p holds for
+// each channel, and gives `element`, which is called for vectors of elements: along planes, where
+// all lanes have one channel, or along channels, where planes are single elements. `buffer` has
+// room for two planes. Elements that are there are given to done(first, count).
+template <class T, class With, class Done>
+void for_elements(const BatchNorm& s, const Part& of, const RowsIn<T>& a, const RowsIn<T>& b,
+                  const RowsOut<T>& y, T* buffer, With&& with, Done&& done) {
+  Completed completed(done);
+  const auto [i0, i1, c0, c1] = of;
+  for (int64_t i = i0; i < i1; ++i)
     if (s.size > 1) {
       for (int64_t c = c0; c < c1; ++c) {
         const auto element = with([c](const T* p) { return splat(p[c]); });
@@ -81,16 +114,25 @@ void for_elements(const BatchNorm& s, int64_t c0, int64_t c1, const RowsIn<T>& a
           store<T>(to + k, element(load(pa + k, part), load(pb + k, part)), part);
         });
         y.write(at, s.size, to);
+        completed.add(at, s.size);
       }
     } else {
-      const int64_t at = i * s.c + c0, n = c1 - c0;
+      const int64_t first = c0, at = i * s.c + first, n = c1 - first;
       const T *pa = a.read(at, n, buffer), *pb = b.read(at, n, buffer);
       T* to = y.place(at, buffer);
       for_lanes<T>(n, [&](int64_t k, auto part) {
-        const auto element = with([&](const T* p) { return load(p + c0 + k, part); });
+        const auto element = with([&](const T* p) { return load(p + first + k, part); });
         store<T>(to + k, element(load(pa + k, part), load(pb + k, part)), part);
       });
+      completed.add(at, n);
     }
+  completed.finish();
+}
+
+template <class T, class With>
+void for_elements(const BatchNorm& s, int64_t c0, int64_t c1, const RowsIn<T>& a,
+                  const RowsIn<T>& b, const RowsOut<T>& y, T* buffer, With&& with) {
+  for_elements<T>(s, {0, s.n, c0, c1}, a, b, y, buffer, with, [](int64_t, int64_t) {});
 }
 
 // Where things lie in the workspace: 2 c elements of statistics or sums, the parameters in T where
@@ -167,21 +209,37 @@ void statistics(const BatchNorm& s, const tn_run& run, const Parameters<T>& p, i
 }
 
 template <class T>
-void forward(const BatchNorm& s, const RowBuffers<T>& buffers, const tn_run& run) {
+void forward(const BatchNorm& s, const RowBuffers<T>& buffers, const Finish& finish,
+             const tn_run& run) {
   const RowsIn<T> x(run.inputs[0], s.dtype);
   const RowsOut<T> y(run.outputs[0], s.dtype);
   const Parameters<T> p(s, run);
+  const Finish::Run with = finish.of(run);
   T* own = static_cast<T*>(run.workspace);
   T* mean = run.outputs[1] ? static_cast<T*>(run.outputs[1]) : own;
   T* invstd = run.outputs[2] ? static_cast<T*>(run.outputs[2]) : own + s.c;
-  for_channels(s, 64 / sizeof(T), [&](int64_t c0, int64_t c1, uint32_t slot) {
-    T* buffer = buffers.of(run, slot);
-    statistics(s, run, p, c0, c1, mean, invstd, buffer);
-    for_elements<T>(s, c0, c1, x, x, y, buffer, [&](auto of) {
+  const auto normalise = [&](const Part& part, T* buffer) {
+    const auto element = [&](auto of) {
       const Vec<T> m = of(mean), scale = p.weight ? of(invstd) * of(p.weight) : of(invstd),
                    shift = p.bias ? of(p.bias) : Vec<T>{};
       return [=](Vec<T> v, Vec<T>) { return Vec<T>((v - m) * scale + shift); };
+    };
+    for_elements<T>(s, part, x, x, y, buffer, element, [&](int64_t first, int64_t count) {
+      if (finish) finish(static_cast<T*>(run.outputs[0]) + first, count, with);
     });
+  };
+  // Where all is known of the channels, threads share rows, which are whole lines.
+  if (!s.training && s.size == 1) {
+    statistics<T>(s, run, p, 0, s.c, mean, invstd, nullptr);
+    return parallel_for(s.n, std::max<int64_t>(1, kGrain / 2 / std::max<int64_t>(1, s.c)),
+                        [&](int64_t begin, int64_t end, uint32_t) {
+                          normalise({begin, end, 0, s.c}, nullptr);
+                        });
+  }
+  for_channels(s, 64 / sizeof(T), [&](int64_t c0, int64_t c1, uint32_t slot) {
+    T* buffer = buffers.of(run, slot);
+    statistics(s, run, p, c0, c1, mean, invstd, buffer);
+    normalise({0, s.n, c0, c1}, buffer);
   });
   p.write_running(s, run);
 }
@@ -277,13 +335,15 @@ tn_plan* make_batch_norm(tn_device*, const Request& request) {
   sdk::require_scalars(request, 1);
   const auto s = BatchNorm::from(request);
   require_planes_of_halves(s);
-  return with_float(computed_as(s.dtype), [s]<class T>(T) {
+  const Finish finish = finish_of(request, 5, 1);
+  return with_float(computed_as(s.dtype), [s, finish]<class T>(T) {
     if (s.numel() == 0)
       return sdk::make_plan([s](const tn_run& run) { forward_of_nothing<T>(s, run); },
                             {0, cost(s)});
     const auto buffers = buffers_for<T>(s, 4);
-    return sdk::make_plan([=](const tn_run& run) { forward<T>(s, buffers, run); },
-                          {buffers.bytes(), cost(s)});
+    const auto finish_ns = static_cast<uint64_t>(finish.ns * static_cast<double>(s.numel()));
+    return sdk::make_plan([=](const tn_run& run) { forward<T>(s, buffers, finish, run); },
+                          {buffers.bytes(), cost(s) + finish_ns});
   });
 }
 

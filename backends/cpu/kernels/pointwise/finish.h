@@ -1,11 +1,13 @@
-// What a product or convolution does at last to rows of its result, while they are in the cache:
-// its activation, by the very rows of the operator of that name, so that the bits are the same.
+// What a product, convolution or batch norm does at last to rows of its result, while they are in
+// the cache: it adds its residual, and computes its activation by the very rows of the operator of
+// that name, so that the bits are the same.
 #pragma once
 
 #include <cstdint>
 #include <string_view>
 
 #include <tenon/plugins/sdk/requests/activation.h>
+#include <tenon/plugins/sdk/requests/residual.h>
 
 namespace tenon::cpu {
 
@@ -16,19 +18,39 @@ struct Finish {
   // Calls the kernel for n elements at y, with the numbers of a run.
   using Rows = void (*)(RowKernel kernel, void* y, int64_t n, const tn_scalar* numbers);
 
-  Rows rows = nullptr;  // null where nothing is left to do
-  RowKernel kernel = nullptr;
-  double ns = 0;  // the time of an element on one core
+  using Add = void (*)(void* y, const void* residual, int64_t n);
 
-  explicit operator bool() const { return rows != nullptr; }
-  // Changes n elements at y, of the dtype that was asked for.
-  void operator()(void* y, int64_t n, const tn_scalar* numbers) const {
-    if (rows) rows(kernel, y, n, numbers);
+  // What it takes of a run.
+  struct Run {
+    const tn_scalar* numbers = nullptr;
+    const char *result = nullptr, *residual = nullptr;  // where the two tensors begin
+  };
+
+  Rows rows = nullptr;  // null without an activation
+  RowKernel kernel = nullptr;
+  double ns = 0;             // the time of an element on one core
+  Add add = nullptr;         // null without a residual
+  uint32_t residual = 0;     // its input
+  uint32_t own_scalars = 0;  // that come before those of the activation
+  uint32_t size = 0;         // of an element
+
+  explicit operator bool() const { return rows || add; }
+  Run of(const tn_run& run) const {
+    if (!*this) return {};
+    return {run.scalars + own_scalars, static_cast<const char*>(run.outputs[0]),
+            add ? static_cast<const char*>(run.inputs[residual]) : nullptr};
   }
+  // Changes n elements at y, of the dtype that was asked for.
+  void operator()(void* y, int64_t n, const Run& with) const {
+    if (*this) change(static_cast<char*>(y), n, with);
+  }
+
+ private:
+  void change(char* y, int64_t n, const Run& with) const;
 };
 
-// The activation that a request asks for, of f32 or f64.
-Finish finish_of(const sdk::Request& request);
+// What a request asks for, of f32 or f64. The operator has so many inputs and scalars of its own.
+Finish finish_of(const sdk::Request& request, uint32_t inputs, uint32_t own_scalars = 0);
 
 // That of each file of operators, or none for the name of another file's.
 Finish finish_by_activation(std::string_view op, tn_dtype dtype);

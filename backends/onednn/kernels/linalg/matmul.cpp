@@ -9,6 +9,7 @@
 
 #include <tenon/plugins/sdk/requests/activation.h>
 #include <tenon/plugins/sdk/requests/linalg.h>
+#include <tenon/plugins/sdk/requests/residual.h>
 
 #include "runtime/common.h"
 
@@ -79,6 +80,7 @@ struct Product {
   int64_t batch, m, n, k;
   Matrix a, b;
   bool bias, relu;
+  sdk::ResidualRequest residual;
   // An operand of bf16 that oneDNN cannot read is first copied to scratch memory, row by row.
   bool copies_a = false, copies_b = false;
 
@@ -99,7 +101,7 @@ struct Product {
   void copy_a(const void* from, void* to) const;
   void copy_b(const void* from, void* to) const;
   template <class T>
-  void finish(const Part& part, const void* workspace, void* y) const;
+  void finish(const Part& part, const void* workspace, const void* added, void* y) const;
 
  private:
   // An operand that oneDNN cannot read where it lies, and why; nothing where it can read both.
@@ -119,7 +121,12 @@ bool ends_with_relu(const Request& request) {
 }
 
 Product::Product(const Request& request, const sdk::ProductRequest& r)
-    : asked(r), type(compute_type(r.dtype)), bias(r.bias), relu(ends_with_relu(request)) {
+    : asked(r),
+      type(compute_type(r.dtype)),
+      bias(r.bias),
+      relu(ends_with_relu(request)),
+      residual(sdk::ResidualRequest::from(request, request.op() == "matmul" ? 2 : 3)) {
+  if (residual && type != dnnl_f32) unsupported("residuals are added in f32 alone");
   if (base_computes(type) && (r.m == 1 || r.n == 1))
     unsupported("the product of a matrix and a vector is limited by memory, not by computing");
   if (base_computes(type) && r.k <= kShallow)
@@ -268,13 +275,22 @@ void rectify(uint16_t* y, int64_t count) {
   for (int64_t i = 0; i < count; ++i) y[i] = rectified(y[i]);
 }
 
+// Of f32 alone: others are refused.
+void add(const float* from, float* y, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) y[i] += from[i];
+}
+void add(const uint16_t*, uint16_t*, int64_t) {}
+
+// `added` is the residual, or null.
 template <class T>
-void Product::finish(const Part& part, const void* workspace, void* y) const {
-  if (!part.in_scratch && !relu) return;
+void Product::finish(const Part& part, const void* workspace, const void* added, void* y) const {
+  if (!part.in_scratch && !relu && !added) return;
   const auto* from = reinterpret_cast<const T*>(static_cast<const char*>(workspace) + part.scratch);
   for (int64_t row = part.row; row < part.row + part.rows * part.count; ++row) {
-    T* to = static_cast<T*>(y) + (part.first * m + row) * n + part.column;
+    const int64_t at = (part.first * m + row) * n + part.column;
+    T* to = static_cast<T*>(y) + at;
     if (part.in_scratch) std::copy_n(from + row * part.cols, part.cols, to);
+    if (added) add(static_cast<const T*>(added) + at, to, part.cols);
     if (relu) rectify(to, part.cols);
   }
 }
@@ -314,9 +330,10 @@ uint64_t cost_ns(const Product& p) {
       p.transposes() ? (avx2 ? 0.35 : 0.2) * static_cast<double>(p.k) * static_cast<double>(p.n)
                      : 0;
   const double count = static_cast<double>(p.batch);
-  // What relu takes on `cpu`.
-  const double relu = p.relu ? 0.2 * static_cast<double>(p.m) * static_cast<double>(p.n) : 0;
-  return 1500 + static_cast<uint64_t>(std::min(count * (sums / rate + packing + relu), 0x1p60));
+  // What relu and an addition take on `cpu`.
+  const double each = (p.relu ? 0.2 : 0) + (p.residual ? 0.1 : 0),
+               last = each * static_cast<double>(p.m) * static_cast<double>(p.n);
+  return 1500 + static_cast<uint64_t>(std::min(count * (sums / rate + packing + last), 0x1p60));
 }
 
 tn_plan* make_product(tn_device*, const Request& request) {
@@ -361,11 +378,12 @@ tn_plan* make_product(tn_device*, const Request& request) {
         if (product.copies_b)
           product.copy_b(run.inputs[1], operands[kB] = static_cast<char*>(run.workspace) + at_b);
         const bool there = keeps && kept.provide(operands, sdk::input_version(run, 1));
+        const void* added = product.residual ? run.inputs[product.residual.input] : nullptr;
         (there ? work_with_kept : work).run(operands, run.workspace, [&](size_t job) {
           if (product.type == dnnl_f32)
-            product.finish<float>(parts[job], run.workspace, y);
+            product.finish<float>(parts[job], run.workspace, added, y);
           else
-            product.finish<uint16_t>(parts[job], run.workspace, y);
+            product.finish<uint16_t>(parts[job], run.workspace, nullptr, y);
         });
       },
       options);
