@@ -1,8 +1,8 @@
 // Compiled functions beside the same functions as they are. The two take turns, so that both see
 // the same machine; `ratio` is that of their least times. docs/compile.md says what a program
-// saves. A third one is compiled without the pass `activations`, and `folding` is the ratio to it.
-// `making_us` is what the calls take until there is a program, more than plain ones.
-// bench/compare_compile.py prints them beside torch.compile.
+// saves. A third one is compiled without the passes `residuals` and `activations`, and `folding` is
+// the ratio to it. `making_us` is what the calls take until there is a program, more than plain
+// ones. bench/compare_compile.py prints them beside torch.compile.
 #include <algorithm>
 #include <chrono>
 #include <memory>
@@ -19,7 +19,8 @@ namespace {
 template <class Function, class... Arguments>
 void beside(benchmark::State& state, int calls, const Function& function,
             const Arguments&... arguments) {
-  auto with = compile(function), without = compile(function, {.passes = {.activations = false}});
+  auto with = compile(function),
+       without = compile(function, {.passes = {.residuals = false, .activations = false}});
   const auto plain = [&] { return function(arguments...); };
   const auto compiled = [&] { return with(arguments...); };
   const auto apart = [&] { return without(arguments...); };
@@ -73,6 +74,24 @@ void lenet_forward(benchmark::State& state) {
   infer(state, lenet(), randn({state.range(0), 1, 28, 28}), 10);
 }
 
+// The end of a block of a residual network, and a part of a transformer.
+void norm_and_sum(benchmark::State& state) {
+  nn::BatchNorm2d norm(state.range(0));
+  norm.eval();
+  const NoGrad guard;
+  const Tensor x = randn({32, state.range(0), state.range(1), state.range(1)});
+  beside(
+      state, 10, [&](const Tensor& a, const Tensor& b) { return relu(norm(a) + b); }, x,
+      randn(x.shape()));
+}
+void linear_and_sum(benchmark::State& state) {
+  const Tensor w = randn({state.range(1), state.range(1)}), b = randn({state.range(1)});
+  const NoGrad guard;
+  beside(
+      state, 10, [&](const Tensor& x, const Tensor& r) { return linear(x, w, b) + r; },
+      randn({state.range(0), state.range(1)}), randn({state.range(0), state.range(1)}));
+}
+
 // Operators that do next to nothing: what is left is the way to them.
 void four_operators(benchmark::State& state) {
   const Tensor x = randn({state.range(0)});
@@ -121,6 +140,14 @@ int main(int argc, char** argv) {
       ->UseRealTime();
   benchmark::RegisterBenchmark("compile/forward", forward)->Arg(1)->Arg(64)->UseRealTime();
   benchmark::RegisterBenchmark("compile/lenet_forward", lenet_forward)->Arg(64)->UseRealTime();
+  benchmark::RegisterBenchmark("compile/norm_and_sum", norm_and_sum)
+      ->Args({64, 32})
+      ->Args({512, 4})
+      ->UseRealTime();
+  benchmark::RegisterBenchmark("compile/linear_and_sum", linear_and_sum)
+      ->Args({512, 256})
+      ->Args({4096, 512})
+      ->UseRealTime();
   benchmark::RegisterBenchmark("compile/step", chapter_step)->Arg(1)->Arg(256)->UseRealTime();
   benchmark::RegisterBenchmark("compile/lenet", lenet_step)->Arg(64)->Arg(256)->UseRealTime();
   return bench::run(argc, argv);

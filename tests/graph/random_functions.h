@@ -49,7 +49,7 @@ inline Tensor activated(Choices& c, const Tensor& x) {
 inline Tensor one_step(Choices& c, std::vector<Tensor>& pool, World& world) {
   const auto any = [&] { return pool[c.below(pool.size())]; };
   const Tensor a = any(), b = any().to(a.device());
-  switch (c.below(27)) {
+  switch (c.below(29)) {
     case 0:
       return a + b;
     case 1:
@@ -122,6 +122,17 @@ inline Tensor one_step(Choices& c, std::vector<Tensor>& pool, World& world) {
       Tensor y = matmul(a.detach(), b.detach());
       c.chance(0.5) ? y.relu_() : y.clamp_(-0.5, 0.5);
       return c.chance(0.5) ? y : y.t() + a;
+    }
+    case 26: {
+      const Tensor more = any().to(a.device());
+      return activated(c, c.chance(0.5) ? linear(a, b, b[0]) + more : more + matmul(a, b));
+    }
+    case 27: {
+      const Tensor& state = world.state[c.below(world.state.size())];
+      const Tensor mean = state[0].to(a.device()).clone(),
+                   var = state[1].to(a.device()).square() + 0.5;
+      const Tensor y = batch_norm(a, mean, var, b[2], b[3], c.chance(0.4), 0.1, 1e-5);
+      return activated(c, c.chance(0.5) ? y + a : y);
     }
     default:
       return a.cumsum(0) * 0.25 + b.argmax(1).to(f32).unsqueeze(1);
