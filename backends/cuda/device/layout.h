@@ -10,20 +10,12 @@
 
 #include <tenon/plugins/sdk/nest.h>
 
+#include "device/divider.h"
+
 namespace tenon::cuda {
 
 inline constexpr int kMaxOperands = sdk::Nest::kMaxOperands;
 inline constexpr int kMaxDims = static_cast<int>(TN_MAX_RANK);
-
-// Division of numbers below 2^31 by a product and a shift (Granlund and Montgomery, "Division by
-// invariant integers using multiplication", 1994).
-struct Divider {
-  uint32_t divisor, magic, shift;
-  static Divider of(uint32_t divisor);
-  __host__ __device__ uint32_t quotient(uint32_t n) const {
-    return (static_cast<uint32_t>((static_cast<uint64_t>(n) * magic) >> 32) + n) >> shift;
-  }
-};
 
 // What a kernel gets, as a __grid_constant__. Innermost dimension first.
 template <int N>

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
+#include <initializer_list>
 #include <string_view>
 #include <system_error>
 #include <vector>
@@ -12,6 +13,8 @@
 
 #include <tenon/plugins/sdk/sdk.h>
 #include <tenon/plugins/sdk/vendor_library.h>
+
+#include "vendor/nvrtc.h"
 
 #ifndef TENON_CUDA_LIBRARY_DIRS
 #define TENON_CUDA_LIBRARY_DIRS ""
@@ -118,16 +121,21 @@ struct Loaded {
   Table table{};
   std::string why_not;
 
-  Loaded(const char* what, const char* file, bool (*fill)(void*, Table&, std::string&),
-         std::string (*check_version)(const Table&)) {
+  // The files are tried one after the other, each in all places.
+  Loaded(const char* what, std::initializer_list<const char*> files,
+         bool (*fill)(void*, Table&, std::string&), std::string (*check_version)(const Table&)) {
     const Check check = [&](void* library) {
       std::string wrong;
       return fill(library, table, wrong) ? check_version(table) : wrong;
     };
-    Search search(file, check);
-    if (!search.run())
-      why_not = std::string(what) + " cannot be used; tried, in this order:" + search.tried() +
-                "\nInstall it, or name its folder in TENON_CUDA_LIBRARY_PATH";
+    std::string tried;
+    for (const char* file : files) {
+      Search search(file, check);
+      if (search.run()) return;
+      tried += search.tried();
+    }
+    why_not = std::string(what) + " cannot be used; tried, in this order:" + tried +
+              "\nInstall it, or name its folder in TENON_CUDA_LIBRARY_PATH";
   }
 
   const Table& get() const {
@@ -152,6 +160,9 @@ bool fill(void* library, Cudnn& table, std::string& wrong) {
 }
 bool fill(void* library, Nccl& table, std::string& wrong) {
   return true TENON_NCCL_FUNCTIONS(TENON_FIND);
+}
+bool fill(void* library, Nvrtc& table, std::string& wrong) {
+  return true TENON_NVRTC_FUNCTIONS(TENON_FIND);
 }
 #undef TENON_FIND
 
@@ -180,6 +191,13 @@ std::string wrong_version(const Nccl& t) {
                     sdk::text("at least 2.18 ({})", oldest));
 }
 
+// What it compiles is C++20, which it knows since 12.0.
+std::string wrong_version(const Nvrtc& t) {
+  int major = 0, minor = 0;
+  const bool answered = t.nvrtcVersion(&major, &minor) == 0;
+  return answered && major >= 12 ? "" : not_wanted(std::to_string(major), "at least 12");
+}
+
 #define TENON_TEXT(x) #x
 #define TENON_TEXT_OF(x) TENON_TEXT(x)
 
@@ -187,17 +205,27 @@ std::string wrong_version(const Nccl& t) {
 
 const CublasLt& cublaslt() {
   static const Loaded<CublasLt> loaded(
-      "cuBLASLt", "libcublasLt.so." TENON_TEXT_OF(CUBLAS_VER_MAJOR), fill, wrong_version);
+      "cuBLASLt", {"libcublasLt.so." TENON_TEXT_OF(CUBLAS_VER_MAJOR)}, fill, wrong_version);
   return loaded.get();
 }
 
 const Cudnn& cudnn() {
-  static const Loaded<Cudnn> loaded("cuDNN", "libcudnn.so.9", fill, wrong_version);
+  static const Loaded<Cudnn> loaded("cuDNN", {"libcudnn.so.9"}, fill, wrong_version);
   return loaded.get();
 }
 
 const Nccl& nccl() {
-  static const Loaded<Nccl> loaded("NCCL", "libnccl.so.2", fill, wrong_version);
+  static const Loaded<Nccl> loaded("NCCL", {"libnccl.so.2"}, fill, wrong_version);
+  return loaded.get();
+}
+
+// First the one of the toolkit that the other kernels are compiled by.
+const Nvrtc& nvrtc() {
+  constexpr bool is_old = CUDART_VERSION < 13000;
+  static const Loaded<Nvrtc> loaded(
+      "NVRTC",
+      {is_old ? "libnvrtc.so.12" : "libnvrtc.so.13", is_old ? "libnvrtc.so.13" : "libnvrtc.so.12"},
+      fill, wrong_version);
   return loaded.get();
 }
 

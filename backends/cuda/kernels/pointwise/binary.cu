@@ -1,6 +1,5 @@
 // Arithmetic of two tensors, or of a tensor and a scalar.
-#include <cmath>
-
+#include "kernels/pointwise/elements.h"
 #include "kernels/pointwise/pointwise.h"
 
 namespace tenon::cuda {
@@ -35,39 +34,12 @@ const sdk::Kernel arithmetic({"add", "sub", "mul", "maximum", "minimum", "div"},
 
 // ---- pow
 
-enum class Exponent : int32_t { any, two, three, half, minus_one };
-
-struct Pow {
-  Exponent exponent = Exponent::any;  // of the whole launch
-  template <class T>
-  __device__ T operator()(T a, T b) const {
-    switch (exponent) {
-      case Exponent::two:
-        return a * a;
-      case Exponent::three:
-        return a * a * a;
-      case Exponent::half:
-        return std::sqrt(a);
-      case Exponent::minus_one:
-        return T(1) / a;
-      default:
-        return std::pow(a, b);
-    }
-  }
-};
-
-Exponent kind_of(double exponent) {
-  return exponent == 2     ? Exponent::two
-         : exponent == 3   ? Exponent::three
-         : exponent == 0.5 ? Exponent::half
-         : exponent == -1  ? Exponent::minus_one
-                           : Exponent::any;
-}
-
 template <class T>
 void start_pow(const Loop<3>& loop, const tn_run& run, Second second, tn_dtype dtype) {
-  Pow op{second == Second::scalar ? kind_of(run.scalars[0].f) : Exponent::any};
-  start_binary_as<Pow, T, T>(op, loop, run, second, dtype);
+  const auto exponent =
+      second == Second::scalar ? elements::kind_of(run.scalars[0].f) : elements::Exponent::any;
+  const elements::Pow op{exponent};
+  start_binary_as<elements::Pow, T, T>(op, loop, run, second, dtype);
 }
 
 constexpr ByDtype<BinaryStart> kPow = {.f32 = start_pow<float>,

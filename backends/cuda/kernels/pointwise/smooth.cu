@@ -1,50 +1,21 @@
 // Smooth activations and their gradients, each in one pass: x -> y, and (g, x) -> gx.
-#include <cmath>
-
 #include <tenon/plugins/sdk/activations.h>
 
+#include "kernels/pointwise/elements.h"
 #include "kernels/pointwise/pointwise.h"
 
 namespace tenon::cuda {
 namespace {
 
-// What the formulas are computed with: a number.
-template <class T>
-struct Number {
-  using Value = T;
-  __device__ static T of(T x) { return x; }
-  __device__ static T exp(T x) { return std::exp(x); }
-  __device__ static T expm1(T x) { return std::expm1(x); }
-  __device__ static T log1p(T x) { return std::log1p(x); }
-  __device__ static T abs(T x) { return std::fabs(x); }
-};
-
-template <class F>
-struct ValueOf {
-  F f;
-  template <class T>
-  __device__ T operator()(T x) const {
-    return f.template value<Number<T>>(x);
-  }
-};
-template <class F>
-struct SlopeOf {
-  F f;
-  template <class T>
-  __device__ T operator()(T g, T x) const {
-    return g * f.template slope<Number<T>>(x);
-  }
-};
-
 template <template <class> class F, class T>
 void start_value(const Loop<2>& loop, const tn_run& run) {
-  using Op = ValueOf<F<Computed<T>>>;
+  using Op = elements::ValueOf<F<Computed<T>>>;
   loop.run<Op, T>(run.stream, Op{F<Computed<T>>::from(run.scalars)}, run.outputs[0],
                   operand<T>(run.inputs[0]));
 }
 template <template <class> class F, class T>
 void start_slope(const Loop<3>& loop, const tn_run& run) {
-  using Op = SlopeOf<F<Computed<T>>>;
+  using Op = elements::SlopeOf<F<Computed<T>>>;
   loop.run<Op, T>(run.stream, Op{F<Computed<T>>::from(run.scalars)}, run.outputs[0],
                   operand<T>(run.inputs[0]), operand<T>(run.inputs[1]));
 }

@@ -1,0 +1,18 @@
+// The members of fused programs as expressions of CUDA C++, by the functions that the plugin's
+// other pointwise kernels compute them with.
+#pragma once
+
+#include <string>
+
+#include <tenon/plugins/sdk/requests/fused.h>
+
+namespace tenon::cuda {
+
+// The type of an element, in kernels and in the code of members.
+const char* type_of(tn_dtype dtype);
+
+// The expression that makes the step's result of its operands x0, t1, … and of the numbers of the
+// run, a.numbers. Throws sdk::Error for a member that the plugin does not compute.
+std::string member_expression(const sdk::FusedRequest& program, const sdk::FusedStep& step);
+
+}  // namespace tenon::cuda
