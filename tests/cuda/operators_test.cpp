@@ -1,6 +1,7 @@
 // What the cuda plugin's operators promise beyond the table of conformance/cases: sums that stay
 // accurate, results that are the same bits every time, awkward rows, values far from zero, and
 // errors that name the index.
+#include <tenon/core/graph/compile.h>
 #include <tenon/core/ops/indexing.h>
 #include <tenon/core/ops/loss.h>
 #include <tenon/core/ops/normalization.h>
@@ -171,4 +172,18 @@ BOOST_AUTO_TEST_CASE(indices_out_of_range) {
   }
   require_same(index_select(x, 0, ints({3}, {1}).to(kGpu)),
                index_select(x.to(kCpu), 0, ints({3}, {1})), "after a fault");
+}
+
+// ---- fused programs, which are compiled: fused_test.cpp has those of a machine with NVRTC
+
+BOOST_AUTO_TEST_CASE(without_a_compiler_members_run_one_by_one) {
+  if (std::getenv("TENON_TEST_GPU")) return;
+  auto compiled = compile([](const Tensor& x) { return exp(x) * 0.5 + x; });
+  const Tensor x = random_values({40, 3}, f32, false);
+  for (int i = 0; i < 4; ++i)
+    require_same(compiled(x.to(kGpu)), exp(x) * 0.5 + x, "compiled without NVRTC", 1e-6);
+  const std::string text = compiled.explain();
+  for (const char* words : {"not fused: exp, mul, add, because", "is compiled when it is needed",
+                            "NVRTC cannot be used; tried", "libnvrtc.so.13"})
+    BOOST_TEST(text.find(words) != text.npos, words << " is not in " << text);
 }
