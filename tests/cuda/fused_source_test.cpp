@@ -1,21 +1,17 @@
 // The source that the cuda plugin writes of a fused program: that the real NVRTC compiles it for a
 // GPU of capability 9.0, where it is installed (no device is needed), and that hostile programs are
-// refused. And the files in which machine code is kept.
+// refused.
 #include "kernels/pointwise/fused_source.h"
 
-#include <filesystem>
-#include <fstream>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include <boost/test/unit_test.hpp>
 
 #include <tenon/plugins/sdk/requests/fused.h>
 
-#include "files.h"
+#include "kernels/pointwise/fused_rows.h"
 #include "rtc/compiler.h"
-#include "rtc/disk_cache.h"
 #include "vendor/nvrtc.h"
 
 using namespace tenon;
@@ -52,6 +48,15 @@ class Asked {
             scalars};
   }
   Asked(const Asked&) = delete;
+
+  // With the rows that are given the reductions of the program.
+  std::string source_of_rows(FusedRows rows) const {
+    const sdk::Request request(raw_);
+    const auto program = sdk::FusedRequest::with_reductions(request);
+    for (size_t i = 0; i < rows.reductions.size(); ++i)
+      rows.reductions[i].step = i + program.steps.size() - rows.reductions.size();
+    return fused_rows_source(program, std::vector<bool>(raw_.num_outputs, true), rows);
+  }
 
   std::string source() const {
     const sdk::Request request(raw_);
@@ -186,6 +191,54 @@ BOOST_AUTO_TEST_CASE(layouts_compile) {
   if (has_compiler()) require_machine_code(source);
 }
 
+// Every reduction, of what a member before it makes, by warps and by blocks.
+BOOST_AUTO_TEST_CASE(reductions_compile) {
+  const bool compiler = has_compiler();
+  for (tn_dtype dtype = TN_F32; dtype <= TN_BOOL; ++dtype) {
+    const bool half = dtype == TN_F16 || dtype == TN_BF16, whole = dtype >= TN_I64;
+    const tn_dtype folded = half ? TN_F32 : dtype;
+    FusedRows rows{.rows = 6,
+                   .cols = 32,
+                   .inputs = {FusedRows::Access::line, FusedRows::Access::one},
+                   .steps = {1, 0},
+                   .sizes = {2, 3},
+                   .strides = {{96, 32}, {1, 4}},
+                   .reductions = {},
+                   .lanes = dtype == TN_F32 ? 256u : 8u,
+                   .block = 256,
+                   .grid = 1};
+    std::string text = std::string("add(x0, x1): ") + sdk::dtype_name(dtype), results;
+    std::vector<Described> outputs;
+    const auto add = [&](const std::string& member, const char* reducer, tn_dtype made) {
+      rows.reductions.push_back({0, reducer, folded, dtype == TN_F64 ? 2 : 1, 1});
+      text += "; " + member + "(t0): " + sdk::dtype_name(made);
+      results += (results.empty() ? " -> t" : ", t") + std::to_string(rows.reductions.size());
+      outputs.push_back({made, {6, 1}, {1, 1}});
+    };
+    add("sum", "Sum", whole ? TN_I64 : dtype);
+    if (dtype == TN_BOOL) add("any", "Any", dtype);
+    if (dtype == TN_BOOL) add("all", "All", dtype);
+    if (dtype != TN_BOOL) add("amax", "Amax", dtype);
+    if (dtype == TN_I64) add("prod", "Prod", dtype);
+    if (dtype == TN_F64) add("var[correction=1]", "Var", dtype);
+    if (dtype == TN_F32) {
+      add("prod", "Prod", dtype);
+      add("amin", "Amin", dtype);
+      add("mean", "Sum", dtype);
+      add("var[correction=1]", "Var", dtype);
+      add("logsumexp", "LogSumExp", dtype);
+    }
+    const Described x{dtype}, one{dtype, {6, 1}, {1, 1}};
+    const std::string source = Asked(text + results, {x, one}, outputs).source_of_rows(rows);
+    if (dtype == TN_F32)
+      for (const char* words : {"row.t1 = cast<float>(reduce_row<Sum<float>, 1>(",
+                                "const Group group = Group::of(256);",
+                                "return operand2(a, row, x0[i], *x1);", "a.y0[number] = y0;"})
+        BOOST_TEST(source.find(words) != source.npos, words << " is not in\n" << source);
+    if (compiler) require_machine_code(source);
+  }
+}
+
 // A tensor that 32 bits do not address is cut into parts of one kernel.
 BOOST_AUTO_TEST_CASE(large_tensors_are_cut) {
   const int64_t rows = int64_t{1} << 20, cols = int64_t{1} << 13;
@@ -255,144 +308,4 @@ BOOST_AUTO_TEST_CASE(an_error_of_the_compiler_is_a_short_reason) {
     BOOST_TEST(std::string(e.what()).find("program.cu(1): error") != std::string::npos, e.what());
     BOOST_TEST(std::string(e.what()).size() < 800u);
   }
-}
-
-// ---- files
-
-namespace {
-
-std::filesystem::path only_file(const TempFolder& folder) {
-  BOOST_REQUIRE(folder.count() == 1u);
-  return std::filesystem::directory_iterator(folder.path())->path();
-}
-
-void write(const std::filesystem::path& path, const std::string& bytes) {
-  std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
-}
-std::string read(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-}  // namespace
-
-BOOST_AUTO_TEST_CASE(files_hold_what_was_stored) {
-  TempFolder folder;
-  const DiskCache cache((folder / "a/b").string());
-  BOOST_TEST(!cache.find("key"));
-  cache.store("key", "value");
-  cache.store("empty", "");
-  BOOST_TEST(cache.find("key").value() == "value");
-  BOOST_TEST(cache.find("empty").value() == "");
-  BOOST_TEST(!cache.find("another"));
-  cache.store("key", "later");
-  BOOST_TEST(DiskCache((folder / "a/b").string()).find("key").value() == "later");
-  const DiskCache off("");
-  off.store("key", "value");
-  BOOST_TEST(!off.find("key"));
-}
-
-// Any byte that is changed, and any length, is found out; what is stored next takes the place.
-BOOST_AUTO_TEST_CASE(damaged_files_are_passed_over) {
-  TempFolder folder;
-  const DiskCache cache(folder.path().string());
-  const std::string value(300, 'v');
-  cache.store("the key", value);
-  const auto path = only_file(folder);
-  const std::string whole = read(path);
-  for (size_t at = 0; at < whole.size(); at += 3) {
-    std::string changed = whole;
-    changed[at] = static_cast<char>(changed[at] ^ 0x41);
-    write(path, changed);
-    BOOST_TEST(!cache.find("the key"));
-    write(path, whole.substr(0, at));
-    BOOST_TEST(!cache.find("the key"));
-  }
-  write(path, whole + "x");
-  BOOST_TEST(!cache.find("the key"));
-  cache.store("the key", value);
-  BOOST_TEST(cache.find("the key").value() == value);
-  // The whole of another entry under this name.
-  cache.store("other key", value);
-  for (auto& file : std::filesystem::directory_iterator(folder.path()))
-    if (file.path() != path) std::filesystem::rename(file.path(), path);
-  BOOST_TEST(!cache.find("the key"));
-}
-
-BOOST_AUTO_TEST_CASE(what_others_may_write_is_not_read) {
-  using std::filesystem::perms;
-  TempFolder folder;
-  const DiskCache cache(folder.path().string());
-  cache.store("key", "value");
-  const auto path = only_file(folder);
-  std::filesystem::permissions(path, perms::others_write, std::filesystem::perm_options::add);
-  BOOST_TEST(!cache.find("key"));
-  std::filesystem::permissions(path, perms::others_write, std::filesystem::perm_options::remove);
-  BOOST_TEST(cache.find("key").has_value());
-  std::filesystem::permissions(folder.path(), perms::group_write,
-                               std::filesystem::perm_options::add);
-  BOOST_TEST(!cache.find("key"));
-  cache.store("second", "value");
-  BOOST_TEST(folder.count() == 1u);
-  std::filesystem::permissions(folder.path(), perms::group_write,
-                               std::filesystem::perm_options::remove);
-  // A link is followed neither as the folder nor as a file.
-  TempFolder elsewhere;
-  std::filesystem::create_directory_symlink(folder.path(), elsewhere / "link");
-  BOOST_TEST(!DiskCache((elsewhere / "link").string()).find("key"));
-  std::filesystem::rename(path, elsewhere / "moved");
-  std::filesystem::create_symlink(elsewhere / "moved", path);
-  BOOST_TEST(!cache.find("key"));
-}
-
-BOOST_AUTO_TEST_CASE(the_oldest_files_go) {
-  TempFolder folder;
-  const DiskCache cache(folder.path().string(), 40000);
-  const std::string value(5000, 'v');
-  write(folder / "of others.txt", "stays");
-  cache.store("first", value);
-  for (int i = 0; i < 20; ++i) {
-    cache.store("key " + std::to_string(i), value);
-    BOOST_TEST(cache.find("first").has_value());  // and so was used last
-    uint64_t total = 0;
-    for (auto& file : std::filesystem::directory_iterator(folder.path())) total += file.file_size();
-    BOOST_TEST(total <= 40005u);
-  }
-  BOOST_TEST(!cache.find("key 0"));
-  BOOST_TEST(cache.find("key 19").has_value());
-  BOOST_TEST(std::filesystem::exists(folder / "of others.txt"));
-  cache.store("too large", std::string(20000, 'v'));
-  BOOST_TEST(!cache.find("too large"));
-}
-
-BOOST_AUTO_TEST_CASE(many_may_store_at_once) {
-  TempFolder folder;
-  std::vector<std::thread> threads;
-  std::atomic<int> wrong{0};
-  for (int t = 0; t < 4; ++t)
-    threads.emplace_back([&] {
-      const DiskCache cache(folder.path().string());
-      for (int i = 0; i < 50; ++i) {
-        const std::string key = std::to_string(i % 5), value(1000 + i % 5, 'v');
-        cache.store(key, value);
-        const auto found = cache.find(key);
-        wrong += !found || *found != value;
-      }
-    });
-  for (auto& thread : threads) thread.join();
-  BOOST_TEST(wrong == 0);
-  BOOST_TEST(folder.count() == 5u);
-}
-
-BOOST_AUTO_TEST_CASE(the_folder_is_chosen_by_variables) {
-  setenv("TENON_CUDA_KERNEL_CACHE", "/somewhere/else", 1);
-  BOOST_TEST(DiskCache::default_folder() == "/somewhere/else");
-  setenv("TENON_CUDA_KERNEL_CACHE", "off", 1);
-  BOOST_TEST(DiskCache::default_folder() == "");
-  unsetenv("TENON_CUDA_KERNEL_CACHE");
-  setenv("XDG_CACHE_HOME", "/cache", 1);
-  setenv("HOME", "/home/someone", 1);
-  BOOST_TEST(DiskCache::default_folder() == "/cache/tenon/cuda");
-  setenv("XDG_CACHE_HOME", "relative", 1);
-  BOOST_TEST(DiskCache::default_folder() == "/home/someone/.cache/tenon/cuda");
 }

@@ -1,4 +1,4 @@
-// Division by numbers that a launch brings.
+// Division by numbers that a launch brings, and of large ones.
 #pragma once
 
 #include <cstdint>
@@ -16,5 +16,16 @@ struct Divider {
     return (static_cast<uint32_t>((static_cast<uint64_t>(n) * magic) >> 32) + n) >> shift;
   }
 };
+
+// a / b of numbers that are not negative. 64-bit division costs about a hundred instructions: only
+// where it must be, and not in the middle of a kernel.
+__device__ __attribute__((noinline)) inline int64_t divide_wide(int64_t a, int64_t b) {
+  return a / b;
+}
+__device__ inline int64_t divide(int64_t a, int64_t b) {
+  if (((static_cast<uint64_t>(a) | static_cast<uint64_t>(b)) >> 32) == 0)
+    return static_cast<uint32_t>(a) / static_cast<uint32_t>(b);
+  return divide_wide(a, b);
+}
 
 }  // namespace tenon::cuda

@@ -2,7 +2,7 @@
 // pass over memory, no cancellation.
 #pragma once
 
-#include "device/block_reduce.h"
+#include "device/groups.h"
 
 namespace tenon::cuda {
 

@@ -46,7 +46,18 @@ inline constexpr bool is_integral_v =
     is_same_v<T, int64_t> || is_same_v<T, int32_t> || is_same_v<T, uint8_t> ||
     is_same_v<T, uint32_t> || is_same_v<T, uint64_t>;
 
+template <class T>
+inline constexpr bool is_arithmetic_v = is_integral_v<T> || is_floating_point_v<T>;
+
 namespace detail {
+template <bool first, class T, class U>
+struct Conditional {
+  using type = T;
+};
+template <class T, class U>
+struct Conditional<false, T, U> {
+  using type = U;
+};
 template <class T>
 struct Unsigned;
 template <>
@@ -64,16 +75,37 @@ struct Unsigned<int64_t> {
 }  // namespace detail
 template <class T>
 using make_unsigned_t = typename detail::Unsigned<T>::type;
+template <bool first, class T, class U>
+using conditional_t = typename detail::Conditional<first, T, U>::type;
 // Of arithmetic types; no operand may be narrower than int unless the other is not.
 template <class T, class U>
 using common_type_t = decltype(true ? T() : U());
 
 template <class T>
 struct numeric_limits {
+  static constexpr bool has_infinity = false;
   static constexpr T max() {
     return is_unsigned_v<T> ? T(-1) : T((uint64_t(1) << (8 * sizeof(T) - 1)) - 1);
   }
   static constexpr T min() { return is_unsigned_v<T> ? T(0) : T(-max() - 1); }
+  static constexpr T lowest() { return min(); }
+  static constexpr T infinity() { return T(0); }
+};
+template <>
+struct numeric_limits<float> {
+  static constexpr bool has_infinity = true;
+  static constexpr float max() { return 0x1.fffffep+127f; }
+  static constexpr float lowest() { return -max(); }
+  static constexpr float infinity() { return __builtin_bit_cast(float, 0x7f800000u); }
+  static constexpr float quiet_NaN() { return __builtin_bit_cast(float, 0x7fc00000u); }
+};
+template <>
+struct numeric_limits<double> {
+  static constexpr bool has_infinity = true;
+  static constexpr double max() { return 0x1.fffffffffffffp+1023; }
+  static constexpr double lowest() { return -max(); }
+  static constexpr double infinity() { return __builtin_bit_cast(double, 0x7ff0000000000000ul); }
+  static constexpr double quiet_NaN() { return __builtin_bit_cast(double, 0x7ff8000000000000ul); }
 };
 
 }  // namespace std

@@ -55,6 +55,10 @@ constexpr DeviceOfModule kDevice = {
     [](float x) { return bits_of(__float2half_rn(x)); },
     [](uint16_t bits) { return __bfloat162float(of_bits<__nv_bfloat16>(bits)); },
     [](float x) { return bits_of(__float2bfloat16_rn(x)); },
+    block_barrier,
+    warp_barrier,
+    exchange,
+    lane,
 };
 
 // The bytes begin with an ELF header, which says where the object ends: behind its table of

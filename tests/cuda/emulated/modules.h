@@ -14,6 +14,10 @@ struct DeviceOfModule {
   uint16_t (*float_to_half)(float x);
   float (*bfloat_to_float)(uint16_t bits);
   uint16_t (*float_to_bfloat)(float x);
+  void (*block_barrier)();
+  void (*warp_barrier)();
+  void (*exchange)(void* value, size_t bytes, int source);
+  int (*lane)();
 };
 
 inline constexpr const char *kBindSymbol = "tenon_bind",  // void(const DeviceOfModule*)

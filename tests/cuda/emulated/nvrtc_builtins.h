@@ -8,6 +8,7 @@
 #define __global__
 #define __forceinline__ inline
 #define __grid_constant__
+#define __shared__ static  // blocks run one at a time
 #define __launch_bounds__(threads)
 
 using size_t = decltype(sizeof 0);
@@ -32,6 +33,10 @@ struct TenonDevice {
   unsigned short (*float_to_half)(float x);
   float (*bfloat_to_float)(unsigned short bits);
   unsigned short (*float_to_bfloat)(float x);
+  void (*block_barrier)();
+  void (*warp_barrier)();
+  void (*exchange)(void* value, size_t bytes, int source);
+  int (*lane)();
 };
 static const TenonDevice* tenon_device;
 extern "C" void tenon_bind(const TenonDevice* device) { tenon_device = device; }
@@ -40,6 +45,20 @@ extern "C" void tenon_bind(const TenonDevice* device) { tenon_device = device; }
 #define blockIdx (*tenon_device->block_index)
 #define blockDim (*tenon_device->block_size)
 #define gridDim (*tenon_device->grid_size)
+
+inline void __syncthreads() { tenon_device->block_barrier(); }
+inline void __syncwarp() { tenon_device->warp_barrier(); }
+template <class T>
+T __shfl_sync(unsigned, T value, int source, int width) {
+  tenon_device->exchange(&value, sizeof value,
+                         tenon_device->lane() / width * width + source % width);
+  return value;
+}
+template <class T>
+T __shfl_xor_sync(unsigned, T value, int mask) {
+  tenon_device->exchange(&value, sizeof value, tenon_device->lane() ^ mask);
+  return value;
+}
 
 extern "C" void* memcpy(void* to, const void* from, size_t bytes) noexcept;
 inline float __int_as_float(int bits) {

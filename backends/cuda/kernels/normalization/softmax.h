@@ -2,13 +2,9 @@
 #pragma once
 
 #include "device/block_reduce.h"
+#include "device/exponential.h"
 
 namespace tenon::cuda {
-
-__device__ inline float exp_of(float x) { return expf(x); }
-__device__ inline double exp_of(double x) { return exp(x); }
-__device__ inline float log_of(float x) { return logf(x); }
-__device__ inline double log_of(double x) { return log(x); }
 
 // The largest of the elements taken and the sum of exp(element - top) over them. While there is
 // nothing above -inf the sum is 0, or NaN if one was among them.

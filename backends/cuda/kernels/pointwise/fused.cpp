@@ -1,11 +1,14 @@
-// A program of pointwise operators as one kernel, which is written as CUDA C++ for the program and
-// compiled at run time. Each member is computed by the function of its own kernel and rounded to
-// its dtype, in registers, so that the program has the bits of its members run one by one.
+// A program of pointwise operators and reductions of rows as one kernel, which is written as CUDA
+// C++ for the program and compiled at run time. Each member is computed by the function of its own
+// kernel and rounded to its dtype, in registers, so that the program has the bits of its members
+// run one by one.
 #include <cstring>
 #include <memory>
+#include <vector>
 
 #include "device/launch.h"
 #include "device/vector.h"
+#include "kernels/pointwise/fused_rows.h"
 #include "kernels/pointwise/fused_source.h"
 #include "rtc/kernels.h"
 #include "runtime/common.h"
@@ -120,11 +123,74 @@ class FusedLaunch {
   const void* kernel_ = nullptr;
 };
 
-tn_plan* make_fused(tn_device* device, const Request& request) {
-  const auto program = FusedRequest::from(request);
-  if (sdk::numel(program.whole) == 0) return empty_plan();
-  return make_plan([launch = std::make_shared<const FusedLaunch>(device, program, request)](
+// The same of a program that reduces rows.
+class FusedRowsLaunch {
+ public:
+  FusedRowsLaunch(const tn_device* device, const FusedRequest& program, const Request& request)
+      : rows_(FusedRows::of(*device, program, request)), num_scalars_(program.num_scalars) {
+    std::vector<bool> wanted;
+    for (size_t i = 0; i < program.results.size(); ++i) {
+      wanted.push_back(request.has_output(i));
+      const sdk::FusedOperand result{sdk::FusedOperand::step, program.results[i]};
+      if (wanted[i]) (program.is_row_value(result) ? of_rows_ : outputs_).push_back(i);
+    }
+    const std::vector<void*> pointers(sdk::FusedLimits::inputs + sdk::FusedLimits::outputs);
+    const std::vector<tn_scalar> numbers(num_scalars_);
+    arguments_of(pointers.data(), pointers.data(), numbers.data());  // refuses what has no room
+    kernel_ = kernel_of(device, fused_rows_source(program, wanted, rows_), kFusedKernel);
+  }
+
+  void run(const tn_run& run) const {
+    FusedArguments arguments = arguments_of(run.inputs, run.outputs, run.scalars);
+    void* parameters[] = {arguments.data()};
+    cudaLaunchConfig_t config{};
+    config.gridDim = rows_.grid;
+    config.blockDim = rows_.block;
+    config.stream = run.stream->handle;
+    check(cudaLaunchKernelExC(&config, kernel_, parameters), "kernel launch");
+  }
+
+ private:
+  FusedArguments arguments_of(void* const* inputs, void* const* outputs,
+                              const tn_scalar* scalars) const {
+    FusedArguments arguments;
+    for (size_t i = 0; i < rows_.inputs.size(); ++i) arguments.add(inputs[i]);
+    for (auto* list : {&outputs_, &of_rows_})
+      for (const size_t i : *list) arguments.add(outputs[i]);
+    for (uint32_t n = 0; n < num_scalars_; ++n) arguments.add(scalars[n]);
+    for (auto& reduction : rows_.reductions) arguments.add(reduction.parameter);
+    for (const int64_t step : rows_.steps) arguments.add(step);
+    for (auto& strides : rows_.strides)
+      for (size_t d = strides.size(); d-- > 0;) arguments.add(strides[d]);
+    for (size_t d = rows_.sizes.size(); d-- > 0;)
+      arguments.add(Divider::of(static_cast<uint32_t>(rows_.sizes[d])));
+    arguments.add(static_cast<uint32_t>(rows_.rows));
+    arguments.add(static_cast<uint32_t>(rows_.cols));
+    return arguments;
+  }
+
+  FusedRows rows_;
+  uint32_t num_scalars_;
+  std::vector<size_t> outputs_, of_rows_;  // of whole rows, and of one value for each
+  const void* kernel_ = nullptr;
+};
+
+template <class Launch>
+tn_plan* launching(const tn_device* device, const FusedRequest& program, const Request& request) {
+  return make_plan([launch = std::make_shared<const Launch>(device, program, request)](
                        const tn_run& run) { launch->run(run); });
+}
+
+tn_plan* make_fused(tn_device* device, const Request& request) {
+  const auto program = FusedRequest::with_reductions(request);
+  if (sdk::numel(program.whole) == 0) {
+    for (size_t i = 0; i < request.num_outputs(); ++i)
+      if (request.has_output(i) && sdk::numel(request.output(i)) > 0)
+        sdk::unsupported("rows without elements are not reduced in a program");
+    return empty_plan();
+  }
+  return program.reduces() ? launching<FusedRowsLaunch>(device, program, request)
+                           : launching<FusedLaunch>(device, program, request);
 }
 const sdk::Kernel fused({"fused"}, make_fused);
 

@@ -221,4 +221,20 @@ std::string member_expression(const FusedRequest& program, const FusedStep& step
   return "apply<" + out + ">(" + function + operands_of(step, dtype) + ")";
 }
 
+std::string program_comment(const FusedRequest& program) {
+  std::string all;
+  for (size_t s = 0; s < program.steps.size(); ++s) {
+    const FusedStep& step = program.steps[s];
+    all += sdk::text("// t{} = {}", s, step.member->op);
+    if (step.has_attr) all += sdk::text("[{}={}]", step.member->attr, step.attr);
+    const char* before = "(";
+    for (uint32_t k = 0; k < step.num_operands; ++k, before = ", ")
+      all += before + (step.operands[k].kind == FusedOperand::absent ? std::string("_")
+                                                                     : name_of(step.operands[k]));
+    if (step.num_scalars) all += sdk::text(", #{}", step.num_scalars);
+    all += sdk::text("): {}\n", sdk::dtype_name(step.dtype));
+  }
+  return all;
+}
+
 }  // namespace tenon::cuda

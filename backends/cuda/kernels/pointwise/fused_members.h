@@ -15,4 +15,10 @@ const char* type_of(tn_dtype dtype);
 // run, a.numbers. Throws sdk::Error for a member that the plugin does not compute.
 std::string member_expression(const sdk::FusedRequest& program, const sdk::FusedStep& step);
 
+// The program, one step a line, from what was read of it; and what follows it in every source.
+std::string program_comment(const sdk::FusedRequest& program);
+inline constexpr const char* kFusedIncludes =
+    "#include \"rtc/prelude.h\"\n#include \"kernels/pointwise/fused_kit.h\"\n\n"
+    "using namespace tenon;\nusing namespace tenon::cuda;\nusing namespace tenon::cuda::fused;\n\n";
+
 }  // namespace tenon::cuda

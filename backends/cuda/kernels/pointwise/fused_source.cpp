@@ -23,10 +23,8 @@ class FusedWriter {
   }
 
   std::string source() {
-    comment();
-    out_ += "#include \"rtc/prelude.h\"\n#include \"kernels/pointwise/fused_kit.h\"\n\n";
-    out_ += "using namespace tenon;\nusing namespace tenon::cuda;\n";
-    out_ += "using namespace tenon::cuda::fused;\n\n";
+    out_ = program_comment(program_);
+    out_ += kFusedIncludes;
     arguments();
     element();
     kernel();
@@ -37,25 +35,6 @@ class FusedWriter {
   const char* input_type(size_t i) const { return type_of(program_.input_dtypes[i]); }
   const FusedStep& step_of(size_t output) const { return program_.steps[program_.results[output]]; }
   const char* output_type(size_t i) const { return type_of(step_of(i).dtype); }
-
-  // The program, from what was read of it.
-  void comment() {
-    for (size_t s = 0; s < program_.steps.size(); ++s) {
-      const FusedStep& step = program_.steps[s];
-      out_ += text("// t{} = {}", s, step.member->op);
-      if (step.has_attr) out_ += text("[{}={}]", step.member->attr, step.attr);
-      const char* before = "(";
-      for (uint32_t k = 0; k < step.num_operands; ++k, before = ", ") {
-        const FusedOperand& operand = step.operands[k];
-        out_ += before;
-        out_ += operand.kind == FusedOperand::absent
-                    ? "_"
-                    : text("{}{}", operand.kind == FusedOperand::input ? "x" : "t", operand.index);
-      }
-      if (step.num_scalars) out_ += text(", #{}", step.num_scalars);
-      out_ += text("): {}\n", sdk::dtype_name(step.dtype));
-    }
-  }
 
   // In the order of their alignment, so that there are no gaps.
   void arguments() {

@@ -1,9 +1,6 @@
 // Sums, products, extremes and variance over dimensions.
-#include <cmath>
-#include <limits>
-
-#include "device/moments.h"
 #include "kernels/reduction/reduce.h"
+#include "kernels/reduction/reducers.h"
 
 namespace tenon::cuda {
 
@@ -86,88 +83,6 @@ ReduceArgs plan_reduction(const tn_device& device, const ReduceShape& shape, int
 }
 
 namespace {
-
-// f32 is summed in f64: a sum of many millions of numbers stays exact to the last place. Integers
-// wrap.
-template <class T>
-using Wide = std::conditional_t<std::is_floating_point_v<T>, double, uint64_t>;
-template <class T>
-inline constexpr int kFloatPack = std::is_floating_point_v<T> ? kFullPack<T> : 1;
-template <class T>
-using Total = std::conditional_t<std::is_floating_point_v<T>, T, int64_t>;
-
-// The parameter is what the sum is divided by: 1, or the number of elements for a mean.
-template <class T>
-struct Sum {
-  using In = T;
-  using Acc = Wide<T>;
-  using Out = Total<T>;
-  static constexpr int kInputs = 1, kLoad = kFloatPack<T>;
-  __device__ static Acc init() { return 0; }
-  template <int N>
-  __device__ static void take(Acc& acc, const T* x, const T*, T, int64_t, int64_t) {
-#pragma unroll
-    for (int k = 0; k < N; ++k) acc += static_cast<Acc>(x[k]);
-  }
-  __device__ static Acc combine(Acc a, Acc b) { return a + b; }
-  __device__ static Out finish(Acc a, double count) {
-    if constexpr (std::is_floating_point_v<T>) return static_cast<Out>(a / count);
-    return static_cast<Out>(a);
-  }
-};
-
-template <class T>
-struct Prod : Sum<T> {
-  using Acc = Wide<T>;
-  static constexpr int kLoad = 1;
-  __device__ static Acc init() { return 1; }
-  template <int N>
-  __device__ static void take(Acc& acc, const T* x, const T*, T, int64_t, int64_t) {
-#pragma unroll
-    for (int k = 0; k < N; ++k) acc *= static_cast<Acc>(x[k]);
-  }
-  __device__ static Acc combine(Acc a, Acc b) { return a * b; }
-  __device__ static Total<T> finish(Acc a, double) { return static_cast<Total<T>>(a); }
-};
-
-// NaN wins, and stays: nothing compares above it.
-template <class T, bool Largest>
-struct Extremum {
-  using In = T;
-  using Acc = T;
-  using Out = T;
-  using Limits = std::numeric_limits<T>;
-  static constexpr int kInputs = 1, kLoad = kFloatPack<T>;
-  static constexpr T kHighest = Limits::has_infinity ? Limits::infinity() : Limits::max();
-  static constexpr T kLowest = Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
-  __device__ static T init() { return Largest ? kLowest : kHighest; }
-  __device__ static T combine(T a, T x) { return ((Largest ? x > a : x < a) | (x != x)) ? x : a; }
-  template <int N>
-  __device__ static void take(T& acc, const T* x, const T*, T, int64_t, int64_t) {
-#pragma unroll
-    for (int k = 0; k < N; ++k) acc = combine(acc, x[k]);
-  }
-  __device__ static T finish(T a, double) { return a; }
-};
-template <class T>
-using Amax = Extremum<T, true>;
-template <class T>
-using Amin = Extremum<T, false>;
-
-// `any` and `all` of bools. Without elements, the accumulator is what nothing is above or below.
-using Any = Amax<uint8_t>;
-struct All : Amin<uint8_t> {
-  __device__ static uint8_t finish(uint8_t a, double) { return a != 0; }
-};
-
-// The parameter is the divisor, of which there is none where there are no elements.
-template <class T>
-struct Var : MomentsOf<T> {
-  using Out = T;
-  __device__ static T finish(const Moments& m, double divisor) {
-    return static_cast<T>(m.m2 / divisor);
-  }
-};
 
 template <template <class> class R>
 tn_plan* make_number(tn_device* device, const Request& request) {
