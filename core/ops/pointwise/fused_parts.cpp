@@ -100,8 +100,8 @@ class FusedParts {
     if (together.size() < 2 || !run_as_program(together))
       for (const uint32_t s : together) run_alone(s);
   }
-  // Returns false where the steps make no program: too many tensors, or results that are smaller
-  // than others.
+  // Returns false where the steps make no program: too many tensors, results that are smaller than
+  // others, or none that anybody reads.
   bool run_as_program(const std::vector<uint32_t>& together) {
     FusedBuilder builder;
     std::vector<const Tensor*> read;
@@ -131,6 +131,7 @@ class FusedParts {
       builder.output(step);
       made.push_back(s);
     }
+    if (made.empty()) return false;
     const FusedProgram& program = builder.finish();
     for (const uint32_t s : made)
       if (!(descs_[s].shape == whole) &&

@@ -295,6 +295,15 @@ BOOST_AUTO_TEST_CASE(a_member_that_nobody_offers_is_taken_out_of_its_program) {
   }
 }
 
+// Steps whose results nobody reads make no program of their own beside a member that is refused.
+BOOST_AUTO_TEST_CASE(steps_that_nobody_reads_are_no_program) {
+  FusedCase c;
+  const auto x = c.in(floats({0.25f, 0.5f}, {2}).to(default_device()));
+  c.of("neg", {c.of("exp", {x})});
+  c.out(c.of("binary_cross_entropy", {x, x}));
+  BOOST_CHECK_NO_THROW(c.run());
+}
+
 // What the core can put into a program, plugins know.
 BOOST_AUTO_TEST_CASE(members_are_the_pointwise_operators_and_reductions) {
   std::set<std::string> members, known;
