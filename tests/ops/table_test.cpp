@@ -5,7 +5,6 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <map>
 #include <regex>
 #include <set>
 #include <sstream>
@@ -179,15 +178,6 @@ void add_history(const std::vector<Tensor>& tensors, std::set<std::string>& name
   }
 }
 
-// Operators with a gradient rule that no check of gradients differentiates, and why.
-const std::map<std::string, const char*>& not_differentiated() {
-  static const std::map<std::string, const char*> reasons = {
-      {"ctc_loss", "has no second order, in PyTorch neither; the reference cases have the first"},
-      {"ctc_loss_backward", "its rule says that there is no second order"},
-  };
-  return reasons;
-}
-
 }  // namespace
 
 BOOST_AUTO_TEST_CASE(every_gradient_rule_is_checked) {
@@ -197,14 +187,10 @@ BOOST_AUTO_TEST_CASE(every_gradient_rule_is_checked) {
       for_each_differentiated(line, subject(),
                               [&](auto& tensors) { add_history(tensors, checked); });
   for (const Op* op = all_ops(); op; op = op->next) {
-    const bool excepted = not_differentiated().contains(op->name);
-    BOOST_CHECK_MESSAGE(!op->gradient || checked.contains(op->name) || excepted,
+    BOOST_CHECK_MESSAGE(!op->gradient || checked.contains(op->name),
                         "operator \"" << op->name
                                       << "\" has a gradient rule, but no variant in "
                                          "conformance/cases differentiates it");
-    BOOST_CHECK_MESSAGE(
-        !excepted || !checked.contains(op->name),
-        "operator \"" << op->name << "\" is differentiated; take it out of the exceptions");
   }
 }
 
