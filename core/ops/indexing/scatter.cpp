@@ -252,6 +252,11 @@ Tensor index_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor
   const int64_t d = require_slices("index_add", x, dim, index, source);
   require_held("index_add", dtype_of(x), alpha);
   const bool plain = alpha.f == 1;
+  // In a half type the products would be rounded, and then their sum.
+  if (!plain && is_half(x)) {
+    const Tensor sum = index_add(x.to(DType::f32), d, index, source.to(DType::f32), alpha);
+    return sum.to(dtype_of(x));
+  }
   const Tensor added = plain ? source : (source * alpha).to(dtype_of(x));
   return scatter_add(x, d, spread_index(index, d, added), added);
 }

@@ -46,6 +46,11 @@ BOOST_AUTO_TEST_CASE(halves_are_added_in_f32) {
   const Tensor y = scatter_add(x, 0, at, full({4096}, 1, {.dtype = f16}));
   BOOST_TEST((y.dtype() == f16));
   BOOST_TEST(y.select(0, 0).item() == 4096.0);
+  // A product with alpha is not rounded before it is added.
+  const Tensor three = full({300}, 3, {.dtype = bf16}), rows = zeros({300}, {.dtype = i64});
+  const Tensor thirds = index_add(zeros({1}, {.dtype = bf16}), 0, rows, three, 0.3346);
+  BOOST_TEST((thirds.dtype() == bf16));
+  require_values(thirds.to(f64), {1}, {302});
   Tensor table = zeros({2, 1}, {.dtype = f16}).requires_grad_();
   index_select(table, 0, zeros({3}, {.dtype = i64})).backward(ones({3, 1}, {.dtype = f16}));
   require_values(table.grad(), {2, 1}, {3, 0});
