@@ -156,8 +156,10 @@ KindOfCall* CompiledCalls::State::kind_for(std::span<const Tensor* const> argume
   const bool derived = dynamic_for(arguments) != nullptr;
   const size_t most = derived ? kMostDerived : std::max<size_t>(options.max_programs, 1);
   Turns& turns_of_these = derived ? derived_turns : turns;
+  const bool waits_for_none = is_look_due(arguments);
   while (KindOfCall* old = oldest(derived, most)) {
-    if (!turns_of_these.goes(*old, most) && !turns_of_these.stays(arguments)) return nullptr;
+    if (!waits_for_none && !turns_of_these.goes(*old, most) && !turns_of_these.stays(arguments))
+      return nullptr;
     forget(*old);
     dropped += !derived;
   }
@@ -351,6 +353,7 @@ void CompiledCalls::reset() {
   state.kinds.clear();
   state.dynamics.clear();
   state.refuted = 0;
+  state.dynamic_note.clear();
   state.turns = state.derived_turns = {};
   state.had_no_room = false;
 }

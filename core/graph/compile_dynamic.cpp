@@ -24,11 +24,20 @@ void CompiledCalls::State::forget(const KindOfCall& kind) {
 KnownDynamic* CompiledCalls::State::dynamic_for(std::span<const Tensor* const> arguments) {
   if (dynamics.empty() || !dynamic_sizes(arguments, options.dynamic)) return nullptr;
   const recording::World now = recording::world();
+  const auto sizes = *dynamic_sizes(arguments, options.dynamic);
   for (auto& known : dynamics)
-    if (known.calls.is_ready() && known.derived < known.next_look && known.is_right_in(now) &&
-        known.signature.fits(arguments))
+    if (known.calls.is_ready() && known.calls.knows(sizes) && known.derived < known.next_look &&
+        known.is_right_in(now) && known.signature.fits(arguments))
       return &known;
   return nullptr;
+}
+
+bool CompiledCalls::State::is_look_due(std::span<const Tensor* const> arguments) const {
+  const recording::World now = recording::world();
+  return std::any_of(dynamics.begin(), dynamics.end(), [&](const KnownDynamic& known) {
+    return known.calls.is_ready() && known.derived >= known.next_look && known.is_right_in(now) &&
+           known.signature.fits(arguments);
+  });
 }
 
 bool CompiledCalls::State::derive(KindOfCall& kind, std::span<const Tensor* const> arguments) {
@@ -36,6 +45,7 @@ bool CompiledCalls::State::derive(KindOfCall& kind, std::span<const Tensor* cons
   KnownDynamic* const known = dynamic_for(arguments);
   if (!known) return false;
   kind.asked = true;
+  const bool derived = std::exchange(kind.derived, false);
   std::string& why = known->fault;
   auto call = known->calls.derive(arguments, *dynamic_sizes(arguments, options.dynamic), why);
   if (!call) return false;
@@ -43,6 +53,7 @@ bool CompiledCalls::State::derive(KindOfCall& kind, std::span<const Tensor* cons
                                       options.passes, why, &known->arenas);
   if (!program) return false;
   ++known->derived;
+  kind.derived = derived;
   kind.candidates.clear();
   kind.programs.push_front({std::move(program), nullptr, {recording::world()}, kFirstLook, true});
   return true;
@@ -55,6 +66,7 @@ void CompiledCalls::State::refute_dynamics() {
   ++refuted;
   for (auto& kind : kinds)
     std::erase_if(kind.programs, [](const KnownProgram& known) { return known.derived; });
+  for (auto& kind : kinds) kind.derived = false;
 }
 
 // One that is ready is compared, and the others take the call in if it differs in sizes alone.
@@ -96,6 +108,7 @@ void CompiledCalls::State::learn_sizes(std::span<const Tensor* const> arguments,
     if (!is_ready || !known->is_right_in(before)) continue;
     refute_dynamics();
     require_same_number(found, false);
+    if (refuted == kMostRefuted) return;
     break;
   }
   if (dynamics.size() == kMost) dynamics.pop_back();

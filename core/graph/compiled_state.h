@@ -168,6 +168,8 @@ struct CompiledCalls::State {
   // Returns the program for all sizes by which that of a call could be derived; null if none is
   // known, or if one is to be compared with a call first.
   graph::KnownDynamic* dynamic_for(std::span<const Tensor* const> arguments);
+  // Whether the next call of a new size is to be recorded, and compared with such a program.
+  bool is_look_due(std::span<const Tensor* const> arguments) const;
   // Derives the program of a kind of arguments that has none, where that can be. Returns whether
   // there is one then.
   bool derive(graph::KindOfCall& kind, std::span<const Tensor* const> arguments);

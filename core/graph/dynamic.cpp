@@ -59,19 +59,20 @@ std::string DynamicProgram::add(const Trace& trace, std::span<const Tensor* cons
   const bool second = numbers_.empty();
   const Match found = match_but_sizes(first_.trace, second ? nullptr : &wiring_, trace);
   if (!found.difference.empty()) return found.difference;
-  OpenTrace open = open_trace(trace, found.wiring, described(arguments));
-  NumberList numbers = numbers_of(open);
+  OpenTrace open = open_trace(trace, found.wiring, described(arguments)), first;
+  NumberList numbers = numbers_of(open), of_first;
   if (second) {
     if (const char* fault = fault_of(trace, found.wiring)) return fault;
-    OpenTrace first = open_trace(first_.trace, found.wiring, first_.arguments);
-    numbers_.push_back(numbers_of(first));
+    first = open_trace(first_.trace, found.wiring, first_.arguments);
+    of_first = numbers_of(first);
+  }
+  if (!numbers.is_like(second ? of_first : numbers_[0]))
+    return "tensors had another number of dimensions than before";
+  if (second) {
+    numbers_.push_back(std::move(of_first));
     first_ = std::move(first);
     wiring_ = found.wiring;
     Program::forget_arguments(first_.trace, wiring_);
-  }
-  if (!numbers_[0].is_like(numbers)) {
-    if (second) numbers_.clear();
-    return "tensors had another number of dimensions than before";
   }
   numbers_.push_back(std::move(numbers));
   Program::take_host_work(first_.trace, trace);
@@ -161,6 +162,14 @@ class DynamicProgram::Following final : public NumberVisitor {
     const auto followed = follow(of_.integers_[next_integer_++].law, values_);
     fits_ = fits_ && followed && *followed >= 0;
     if (fits_) number = *followed;
+  }
+  // Operators often do something else for sizes of 0 and 1, and views become copies or the other
+  // way round.
+  void size(int64_t& number) override {
+    const size_t before = next_integer_;
+    integer(number);
+    if (next_integer_ != before && of_.integers_[before].law.monomial != kConstant)
+      fits_ = fits_ && number >= 2;
   }
   void stride_of_one(int64_t& number) override { integer(number); }
   void scalar(Scalar& number) override {
@@ -298,7 +307,7 @@ std::optional<DynamicProgram::Call> DynamicProgram::derive(std::span<const Tenso
     Following following(*this, *values);
     following.visit(open);
     if (!following.fits()) {
-      why = "a size, or a place in memory, does not come out as a whole number";
+      why = "a size, or a place in memory, comes out as none that follows";
       return std::nullopt;
     }
     if (!same(open.arguments, described(arguments))) {

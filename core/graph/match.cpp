@@ -79,7 +79,8 @@ bool same_but_sizes(const TraceNode& m, const TraceNode& n) {
   };
   return m.plan->context == n.plan->context && a.op == b.op && a.num_scalars == b.num_scalars &&
          a.wanted == b.wanted && a.format == b.format && a.out_input == b.out_input &&
-         a.shape.has_value() == b.shape.has_value() && same(a.out, b.out) &&
+         a.shape.has_value() == b.shape.has_value() &&
+         (m.flat || !a.shape || a.shape->size() == b.shape->size()) && same(a.out, b.out) &&
          m.plan->make_contiguous == n.plan->make_contiguous &&
          std::equal(a.inputs.begin(), a.inputs.end(), b.inputs.begin(), b.inputs.end(), same) &&
          same_but_numbers(a.attrs, b.attrs);

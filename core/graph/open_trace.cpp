@@ -45,6 +45,10 @@ void NumberVisitor::list(Shape& numbers) {
   for (size_t i = 0; i < numbers.size(); ++i) integer(numbers[i]);
 }
 
+void NumberVisitor::shape(Shape& sizes) {
+  for (size_t i = 0; i < sizes.size(); ++i) size(sizes[i]);
+}
+
 void NumberVisitor::strides(const Shape& shape, Strides& strides) {
   const bool contiguous = strides.size() == shape.size() && is_contiguous(shape, strides);
   for (size_t d = 0; d < strides.size(); ++d)
@@ -52,7 +56,7 @@ void NumberVisitor::strides(const Shape& shape, Strides& strides) {
 }
 
 void NumberVisitor::tensor(TensorDesc& tensor) {
-  list(tensor.shape);
+  shape(tensor.shape);
   strides(tensor.shape, tensor.strides);
   tensor = describe(tensor.dtype, tensor.shape, tensor.strides);
 }
@@ -86,14 +90,14 @@ void NumberVisitor::attributes(Attrs& attributes) {
 void NumberVisitor::visit(OpenTrace::Node& node, TraceNode& of) {
   for (auto& input : node.call.inputs)
     if (input) tensor(*input);
-  if (node.call.shape) list(*node.call.shape);
+  if (node.call.shape) shape(*node.call.shape);
   if (node.call.out) tensor(*node.call.out);
   attributes(node.call.attrs);
-  list(of.shape);
-  for (auto& o : node.outputs) list(o.shape), strides(o.shape, o.strides);
+  shape(of.shape);
+  for (auto& o : node.outputs) shape(o.shape), strides(o.shape, o.strides);
   if (!of.work) return;
   auto work = std::make_shared<HostWork>(*of.work);
-  for (auto& form : work->forms) list(form.shape), list(form.strides);
+  for (auto& form : work->forms) shape(form.shape), list(form.strides);
   of.work = std::move(work);
 }
 
@@ -103,7 +107,7 @@ void NumberVisitor::visit(OpenTrace& open) {
   for (auto& access : trace.accesses) bytes(access.offset);
   for (auto& value : trace.values)
     if (value.inside) bytes(value.bytes);
-  for (auto& kept : trace.kept) list(kept.shape), list(kept.strides), integer(kept.offset);
+  for (auto& kept : trace.kept) shape(kept.shape), list(kept.strides), integer(kept.offset);
   for (auto& argument : open.arguments) tensor(argument);
   for (auto& number : trace.scalars) scalar(number);
 }

@@ -34,6 +34,8 @@ OpenTrace open_trace(Trace trace, const Wiring& wiring, std::vector<TensorDesc> 
 class NumberVisitor {
  public:
   virtual void integer(int64_t& number) = 0;
+  // A dimension of a shape.
+  virtual void size(int64_t& number) { integer(number); }
   virtual void scalar(Scalar& number) = 0;
   // A stride of a contiguous tensor in a dimension of size 1, which may be anything.
   virtual void stride_of_one(int64_t& number) = 0;
@@ -49,6 +51,7 @@ class NumberVisitor {
  private:
   void bytes(uint64_t& number);
   void list(Shape& numbers);
+  void shape(Shape& sizes);
   void strides(const Shape& shape, Strides& strides);
   void tensor(TensorDesc& tensor);
   void attributes(Attrs& attributes);

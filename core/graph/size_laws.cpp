@@ -1,9 +1,12 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 #include <numeric>
 #include <utility>
+
+#include <fmt/core.h>
 
 #include <tenon/core/graph/size_laws.h>
 
@@ -146,19 +149,30 @@ double apply(const RealLaw& law, int64_t x) {
   return law.form == RealLaw::Form::times ? law.factor * size : law.factor / size;
 }
 
-// A factor by which each number follows, bit for bit. That which the function wrote is sought: its
-// first digits, since what one gets from the rounded numbers may be beside it.
+// A factor by which each number follows, bit for bit. That which the function wrote is sought,
+// since what one gets from the rounded numbers may be beside it: a number of few digits, or else
+// the only one of those around that does.
 bool fits_factor(std::span<const int64_t> x, std::span<const double> y, RealLaw& law) {
   const double size = divisor(law.form, x[0]);
   const double about = law.form == RealLaw::Form::times ? y[0] / size : y[0] * size;
-  for (const double candidate :
-       {std::round(about), static_cast<double>(static_cast<float>(about)), about}) {
-    law.factor = candidate;
-    bool fits = std::isnormal(candidate);
-    for (size_t i = 0; fits && i < x.size(); ++i) fits = apply(law, x[i]) == y[i];
-    if (fits) return true;
-  }
-  return false;
+  const auto fits = [&](double factor) {
+    law.factor = factor;
+    for (size_t i = 0; i < x.size(); ++i)
+      if (apply(law, x[i]) != y[i]) return false;
+    return std::isnormal(factor);
+  };
+  const double few_digits = std::strtod(fmt::format("{:.15g}", about).c_str(), nullptr);
+  for (const double simple :
+       {std::round(about), static_cast<double>(static_cast<float>(about)), few_digits})
+    if (fits(simple)) return true;
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  double only = 0;
+  int found = 0;
+  for (const double near :
+       {std::nextafter(about, -infinity), about, std::nextafter(about, infinity)})
+    if (fits(near)) only = near, ++found;
+  law.factor = only;
+  return found == 1;
 }
 
 }  // namespace

@@ -114,6 +114,32 @@ BOOST_AUTO_TEST_CASE(numbers_and_places_follow_from_sizes) {
   BOOST_TEST_MESSAGE(text);
 }
 
+// What follows from sizes of at least two may be one: the part is a view then, and not a copy.
+BOOST_AUTO_TEST_CASE(sizes_inside_of_one_are_recorded_too) {
+  const auto f = [](const Tensor& x) {
+    const Tensor y = x * 2.0;
+    y.narrow(0, 0, x.size(0) / 2).transpose(0, 1).reshape({-1}).zero_();
+    return y.sum();
+  };
+  auto compiled = compile(f, {.dynamic = {0}});
+  for (const int64_t n : {4, 6, 8, 10, 2, 12, 2, 14}) {
+    const Tensor x = randn({n, 3});
+    BOOST_TEST_CONTEXT("size " << n) BOOST_TEST(same_bits(compiled(x), f(x)));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(factors_are_those_that_the_function_wrote) {
+  const auto f = [](const Tensor& x) {
+    const auto n = static_cast<double>(x.size(0));
+    return (x.to(f64) * (0.1 / n) + 0.7 / (n - 1.0)) * (0.3 * n);
+  };
+  auto compiled = compile(f, {.dynamic = {0}});
+  for (int64_t n = 3; n < 120; ++n) {
+    const Tensor x = randn({n});
+    BOOST_TEST_CONTEXT("size " << n) BOOST_TEST(same_bits(compiled(x), f(x)));
+  }
+}
+
 // Operators often do something else there.
 BOOST_AUTO_TEST_CASE(sizes_of_zero_and_one_are_recorded_by_themselves) {
   int runs = 0;
