@@ -1,6 +1,5 @@
 // How a compiled function finds programs for other sizes than it was recorded with.
 #include <algorithm>
-#include <iterator>
 #include <utility>
 
 #include <tenon/core/graph/compiled_state.h>
@@ -22,11 +21,12 @@ void CompiledCalls::State::forget(const KindOfCall& kind) {
 }
 
 KnownDynamic* CompiledCalls::State::dynamic_for(std::span<const Tensor* const> arguments) {
-  if (dynamics.empty() || !dynamic_sizes(arguments, options.dynamic)) return nullptr;
+  if (dynamics.empty()) return nullptr;
+  const auto sizes = dynamic_sizes(arguments, options.dynamic);
+  if (!sizes) return nullptr;
   const recording::World now = recording::world();
-  const auto sizes = *dynamic_sizes(arguments, options.dynamic);
   for (auto& known : dynamics)
-    if (known.calls.is_ready() && known.calls.knows(sizes) && known.derived < known.next_look &&
+    if (known.calls.is_ready() && known.calls.knows(*sizes) && known.derived < known.next_look &&
         known.is_right_in(now) && known.signature.fits(arguments))
       return &known;
   return nullptr;
@@ -64,9 +64,10 @@ bool CompiledCalls::State::derive(KindOfCall& kind, std::span<const Tensor* cons
 void CompiledCalls::State::refute_dynamics() {
   dynamics.clear();
   ++refuted;
-  for (auto& kind : kinds)
+  for (auto& kind : kinds) {
     std::erase_if(kind.programs, [](const KnownProgram& known) { return known.derived; });
-  for (auto& kind : kinds) kind.derived = false;
+    kind.derived = false;
+  }
 }
 
 // One that is ready is compared, and the others take the call in if it differs in sizes alone.
