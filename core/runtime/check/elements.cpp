@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstring>
 
 #include <tenon/core/runtime/check/elements.h>
@@ -10,20 +11,32 @@ const char* chars(const unsigned char* bytes) { return reinterpret_cast<const ch
 
 // Each step maps different values of a word, or of the number so far, to different numbers, so one
 // change is never lost.
+uint64_t hash_word(uint64_t hash, uint64_t word) {
+  hash = (hash ^ word) * 0x9e3779b97f4a7c15;
+  return hash ^ hash >> 32;
+}
+
 uint64_t hash_run(uint64_t hash, const char* data, uint64_t bytes) {
-  constexpr uint64_t kOdd = 0x9e3779b97f4a7c15;
-  uint64_t lanes[4] = {hash, 1, 2, 3}, words[4];
-  for (; bytes >= sizeof words; bytes -= sizeof words, data += sizeof words) {
-    std::memcpy(words, data, sizeof words);
-    for (int i = 0; i < 4; ++i) {
-      lanes[i] = (lanes[i] ^ words[i]) * kOdd;
-      lanes[i] ^= lanes[i] >> 32;
+  uint64_t words[4];
+  if (bytes >= sizeof words) {
+    uint64_t lanes[4] = {hash, 1, 2, 3};
+    for (; bytes >= sizeof words; bytes -= sizeof words, data += sizeof words) {
+      std::memcpy(words, data, sizeof words);
+      for (int i = 0; i < 4; ++i) lanes[i] = hash_word(lanes[i], words[i]);
     }
+    hash = 0;
+    for (uint64_t lane : lanes) hash = hash_word(hash, lane);
   }
-  uint64_t result = 0;
-  for (uint64_t lane : lanes) result = (result ^ lane) * kOdd;
-  for (; bytes; --bytes, ++data) result = (result ^ static_cast<unsigned char>(*data)) * kOdd;
-  return result;
+  // What has gaps comes in runs of one element.
+  while (bytes) {
+    const uint64_t part = std::min<uint64_t>(bytes, sizeof words[0]);
+    words[0] = 0;
+    std::memcpy(words, data, part);
+    hash = hash_word(hash, words[0]);
+    bytes -= part;
+    data += part;
+  }
+  return hash;
 }
 
 // The bits of a NaN are greater than those of infinity.
@@ -79,11 +92,8 @@ std::optional<uint64_t> first_nan(const unsigned char* bytes, const Footprint& f
 std::vector<bool> with_pattern(const unsigned char* bytes, uintptr_t address,
                                const Footprint& footprint, uint64_t item_bytes, Pattern pattern) {
   std::vector<bool> found;
-  uint64_t element = 0, count = 0;
-  any_run(chars(bytes), footprint, [&](const char*) {
-    count += footprint.run / item_bytes;
-    return false;
-  });
+  uint64_t element = 0, count = footprint.run / item_bytes;
+  for (auto& axis : footprint.axes) count *= axis.count;
   any_run(chars(bytes), footprint, [&](const char* run) {
     const auto* data = reinterpret_cast<const unsigned char*>(run);
     const uintptr_t from = address + static_cast<uintptr_t>(data - bytes);

@@ -38,6 +38,9 @@ inline uint64_t word_at(Pattern pattern, uintptr_t address) {
 // Fills host memory with what the pattern has from `address` on.
 inline void fill(unsigned char* host, uint64_t bytes, Pattern pattern, uintptr_t address) {
   const uint64_t word = word_at(pattern, address);
+  const uint64_t words[] = {word, word, word, word};
+  for (; bytes >= sizeof words; bytes -= sizeof words, host += sizeof words)
+    std::memcpy(host, words, sizeof words);
   for (; bytes >= sizeof word; bytes -= sizeof word, host += sizeof word)
     std::memcpy(host, &word, sizeof word);
   std::memcpy(host, &word, bytes);
@@ -47,7 +50,12 @@ inline void fill(unsigned char* host, uint64_t bytes, Pattern pattern, uintptr_t
 inline uint64_t intact(const unsigned char* host, uint64_t bytes, Pattern pattern,
                        uintptr_t address) {
   const uint64_t word = word_at(pattern, address);
-  uint64_t at = 0, found;
+  uint64_t at = 0, found, several[4];
+  for (; bytes - at >= sizeof several; at += sizeof several) {
+    std::memcpy(several, host + at, sizeof several);
+    if ((several[0] ^ word) | (several[1] ^ word) | (several[2] ^ word) | (several[3] ^ word))
+      break;
+  }
   for (; bytes - at >= sizeof word; at += sizeof word) {
     std::memcpy(&found, host + at, sizeof word);
     if (found != word) break;
