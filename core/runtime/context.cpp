@@ -170,6 +170,7 @@ void DeviceContext::remove_recording(Recording* recording) {
 void DeviceContext::close_recordings() {
   std::lock_guard lock(mutex_);
   for (auto* r : recordings_) r->close();
+  if (auto* own = dynamic_cast<PluginStream*>(stream.get())) own->close_graphs();
 }
 
 namespace {

@@ -36,6 +36,8 @@ void PluginStream::close() {
   retired_.wait(lock, [&] { return !awaited_ && !draining_; });
   completed_.store(submitted_);
   if (api_.hangs()) return;  // its work may still use them
+  destroy_graphs();
+  if (recorder_) api_.stream_destroy(recorder_);
   for (auto& m : marks_) {
     api_.event_destroy(m.event);
     if (m.begin) api_.event_destroy(m.begin);
@@ -54,7 +56,9 @@ void PluginStream::after_fork(bool in_child) {
   if (!in_child) return;
   new (&mutex_) std::mutex;
   new (&retired_) std::condition_variable;
-  new (&sources_) std::vector<Source>;  // a thread of the parent may have been changing it
+  // A thread of the parent may have been changing these.
+  new (&sources_) std::vector<Source>;
+  new (&graphs_) std::vector<LaunchGraph*>;
   first_sourced_ = ~uint64_t{0};
   capturing_thread_ = std::thread::id();
   capture_ = nullptr;

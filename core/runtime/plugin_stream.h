@@ -27,6 +27,8 @@ namespace checked {
 class GraphCheck;
 }
 
+class LaunchGraph;
+
 class PluginStream final : public DeviceStream, ForkMember {
  public:
   PluginStream(const plugins::CheckedApi& api, tn_device* device, const std::string& name,
@@ -61,6 +63,11 @@ class PluginStream final : public DeviceStream, ForkMember {
   // failure if it could not be queued, which is in the log then.
   FailureLog::Pointer replay(const plugins::CheckedCapture& api, tn_graph* graph, uint64_t& ticket,
                              checked::GraphCheck* check);
+
+  // Whether launches can be recorded apart from what runs here (core/runtime/launch_graph.h).
+  bool can_record() const;
+  // Called at exit: waits for the graphs of launches and destroys them. There are none afterwards.
+  void close_graphs();
 
   // Makes one call for several streams. `call` gets their handles, and no other thread can queue
   // work on any of them meanwhile. The work on each stream reads what the first `num_read` streams
@@ -101,12 +108,16 @@ class PluginStream final : public DeviceStream, ForkMember {
     bool operator==(const Source&) const = default;
   };
   class LockedStreams;
+  friend class LaunchGraph;
 
   void before_fork() override {}
   void after_fork(bool in_child) override;
   uint64_t next_ticket(const Launch* launch, const char* what);
   uint64_t record(const Launch& launch);
   tn_error* launch(const plugins::CheckedCapture& api, tn_graph* graph, checked::GraphCheck* check);
+  bool takes_graphs() const;
+  uint64_t take_tickets(const LaunchSequence& sequence, size_t first, size_t end);
+  void destroy_graphs();
   void require_usable() const;
   tn_event* mark_covering(uint64_t ticket);
   tn_event* new_mark();
@@ -164,6 +175,10 @@ class PluginStream final : public DeviceStream, ForkMember {
   // From when somebody first wants to know when work ran, unless the device does not say.
   std::optional<DeviceClock> clock_;
   bool clock_asked_for_ = false;
+  // On which launches are recorded, once there were any: nothing else is queued there.
+  tn_stream* recorder_ = nullptr;
+  std::vector<LaunchGraph*> graphs_;
+  bool graphs_closed_ = false;
 };
 
 // Locks streams in the order of their addresses, so that two threads cannot block each other.
