@@ -27,8 +27,8 @@
 
 namespace tenon {
 
-// Which passes a recorded function goes through before it becomes a program. None of them changes a
-// result: switch one off to see what it does.
+// Which passes a recorded function goes through before it becomes a program, and how it is queued.
+// None of them changes a result: switch one off to see what it does.
 struct CompilePasses {
   bool dead_code = true;              // operators whose results nobody needs go
   bool common_subexpressions = true;  // what is computed twice is computed once
@@ -37,6 +37,7 @@ struct CompilePasses {
   bool residuals = true;              // products, convolutions and batch norms add a tensor …
   bool activations = true;            // … and compute activations of their results themselves
   bool pointwise = true;              // pointwise operators on the same elements become one
+  bool device_graphs = true;          // plans that stay the same are queued by one call
 };
 
 struct CompileOptions {

@@ -69,6 +69,7 @@ std::string text_of(const KnownProgram& known) {
     text += fmt::format("      steps of optimizers, which the host takes: {}\n", host_parts);
   text += fmt::format("      operators: {}\n", operators_of(trace));
   for (auto& note : known.program->notes()) text += fmt::format("      {}\n", note);
+  for (auto& note : known.program->graph_notes()) text += fmt::format("      {}\n", note);
   return known.history ? text + known.history->explain() : text;
 }
 

@@ -15,7 +15,8 @@ Program::Program(Trace trace, Wiring wiring, const CompilePasses& passes)
     : recorded_(trace),
       recorded_wiring_(wiring),
       trace_(std::move(trace)),
-      wiring_(std::move(wiring)) {
+      wiring_(std::move(wiring)),
+      wants_graphs_(passes.device_graphs) {
   forget_arguments(recorded_, recorded_wiring_);
   optimize(trace_, wiring_, passes, notes_);
   trace_.host = {};
@@ -83,6 +84,7 @@ bool Program::build(std::string& why, SharedArenas* shared) {
   build_segments();
   find_lifetimes();
   find_overlaps();
+  make_graphs();
   forget_arguments(trace_, wiring_);
   // Only the replayed form has handles to the memory that is used, by which it sees whether others
   // have some.

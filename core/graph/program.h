@@ -14,6 +14,7 @@
 #include <tenon/core/graph/match.h>
 #include <tenon/core/graph/replay.h>
 #include <tenon/core/graph/schedule.h>
+#include <tenon/core/graph/segment_graphs.h>
 #include <tenon/core/graph/trace.h>
 #include <tenon/core/random.h>
 
@@ -64,6 +65,8 @@ class Program {
   // Takes from a later trace that agrees what a host part did, which a stored program needs.
   void take_host_work(Trace later) { take_host_work(recorded_, std::move(later)); }
   static void take_host_work(Trace& into, Trace later);
+  // What is queued by graphs of devices, a line each; nothing where no device has any.
+  std::vector<std::string> graph_notes() const;
   // On all devices.
   uint64_t arena_bytes() const;
   const std::vector<DeviceContext*>& devices() const { return schedule_.devices; }
@@ -112,6 +115,8 @@ class Program {
     std::vector<int32_t> outside;          // that it uses
     std::vector<uint32_t> fresh, written;  // new storages that it uses, and changes
     std::vector<uint32_t> changes;         // of the group
+    // Null where the device has none. They go before the plans and the memory that they use.
+    std::unique_ptr<SegmentGraphs> graphs;
   };
   struct RunGroup {
     std::vector<uint32_t> first_works;
@@ -141,6 +146,7 @@ class Program {
   void list_storages(const DeviceNodes& nodes, RunSegment& run) const;
   void find_lifetimes();
   void find_overlaps();
+  void make_graphs();
 
   Segment::Place place_of(size_t access) const;
   int32_t outside_of(size_t access) const;
@@ -168,6 +174,7 @@ class Program {
   void run_work(uint32_t node, Frame& frame);
   Tensor tensor_at(size_t access, const HostWork::Form& form) const;
   void take(uint32_t fresh, Ref<Storage> storage, Frame& frame);
+  void set_base(uint32_t fresh, Frame& frame) const;
   void bind(const Part& part);
   Tensor tensor_for(int32_t kept);
   void return_results(std::span<const Tensor* const> arguments, std::vector<Tensor>& results);
@@ -180,6 +187,8 @@ class Program {
   Schedule schedule_;
   Constants constants_;
   std::vector<Ref<Storage>> arenas_;  // of the devices
+  bool wants_graphs_ = true;
+  std::vector<GraphRefusals> graph_refusals_;  // of the devices
   std::vector<RunPart> parts_;
   size_t num_segments_ = 0;
   std::vector<Fresh> fresh_;

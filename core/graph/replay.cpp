@@ -5,6 +5,7 @@
 #include <tenon/core/base/module_path.h>
 #include <tenon/core/graph/program.h>
 #include <tenon/core/graph/replay.h>
+#include <tenon/core/graph/segment_graphs.h>
 #include <tenon/core/random.h>
 #include <tenon/core/runtime/context.h>
 #include <tenon/core/runtime/order.h>
@@ -80,6 +81,7 @@ Frame& Program::free_frame() {
       for (auto& run : group.segments)
         made->segments.push_back(std::make_unique<QueuedSegment>(run.segment, *made));
   made->bases.resize(trace_.inputs.size() + fresh_.size());
+  made->storages.resize(made->bases.size());
   made->draws.resize(2 * size_t{trace_.num_draws});
   made->versions.resize(versioned_.size());
   made->tickets.resize(devices.size());
@@ -88,9 +90,9 @@ Frame& Program::free_frame() {
 
 void Program::fill(Frame& frame) {
   std::copy(input_data_.begin(), input_data_.end(), frame.bases.begin());
-  for (size_t i = 0; i < fresh_.size(); ++i)
-    if (fresh_storages_[i])
-      frame.bases[input_data_.size() + i] = static_cast<char*>(fresh_storages_[i]->data);
+  for (size_t k = 0; k < input_storages_.size(); ++k) frame.storages[k] = input_storages_[k].get();
+  for (uint32_t i = 0; i < fresh_.size(); ++i)
+    if (fresh_storages_[i]) set_base(i, frame);
   for (size_t i = 0; i < versioned_.size(); ++i)
     frame.versions[i] = outside(versioned_[i]).values_number();
   for (uint32_t i = 0; i < trace_.num_draws; ++i) {
@@ -138,9 +140,15 @@ Storage& Program::outside(int32_t place) const {
                     : *input_storages_[static_cast<size_t>(~place)];
 }
 
+void Program::set_base(uint32_t fresh, Frame& frame) const {
+  const Storage& storage = *fresh_storages_[fresh];
+  frame.bases[input_data_.size() + fresh] = static_cast<char*>(storage.data);
+  frame.storages[input_data_.size() + fresh] = &storage;
+}
+
 void Program::take(uint32_t fresh, Ref<Storage> storage, Frame& frame) {
-  frame.bases[input_data_.size() + fresh] = static_cast<char*>(storage->data);
   fresh_storages_[fresh] = std::move(storage);
+  set_base(fresh, frame);
 }
 
 Storage& Program::storage_of(const Change& change) const {
@@ -154,7 +162,8 @@ void Program::run_segment(RunSegment& run, const RunGroup& group, Frame& frame) 
     for (const uint32_t fresh : run.fresh) await_values(context, *fresh_storages_[fresh]);
     for (const uint32_t fresh : run.written) await_uses(context, *fresh_storages_[fresh]);
   }
-  const uint64_t ticket = context.stream->run_all(*frame.segments[run.place]);
+  QueuedSegment& queued = *frame.segments[run.place];
+  const uint64_t ticket = run.graphs ? run.graphs->run(queued) : context.stream->run_all(queued);
   frame.tickets[run.device] = ticket;
   for (const int32_t place : run.outside) note_read(context, outside(place), ticket);
   for (const uint32_t change : run.changes)

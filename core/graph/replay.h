@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include <tenon/core/graph/match.h>
@@ -45,8 +46,17 @@ class Segment {
   void finish();
 
   bool empty() const { return launches_.empty(); }
+  size_t size() const { return launches_.size(); }
+  std::span<const Launch> launches() const { return launches_; }
   uint64_t cost_ns() const { return cost_ns_; }
   void prepare(const Frame& frame) noexcept;
+
+  // What a launch takes from a frame.
+  struct Sources {
+    std::vector<int32_t> places;  // in Frame::bases, and ~place for those in Frame::numbers
+    bool others = false;          // random numbers, or numbers of values
+  };
+  std::vector<Sources> sources() const;  // by launch
 
   std::vector<Birth> births;  // by launch
 
@@ -96,10 +106,11 @@ struct QueuedSegment final : LaunchSequence {
 };
 
 struct Frame {
-  std::vector<char*> bases;        // of inputs and of new storages
-  std::vector<tn_scalar> draws;    // seed and offset of each
-  std::vector<tn_scalar> numbers;  // of LivingNumber
-  std::vector<uint64_t> versions;  // of storages
+  std::vector<char*> bases;              // of inputs and of new storages
+  std::vector<const Storage*> storages;  // of the bases, as long as a call
+  std::vector<tn_scalar> draws;          // seed and offset of each
+  std::vector<tn_scalar> numbers;        // of LivingNumber
+  std::vector<uint64_t> versions;        // of storages
   int64_t queued_ns = 0;
   std::vector<uint64_t> tickets;  // of the last segment of each device
   std::vector<std::unique_ptr<QueuedSegment>> segments;

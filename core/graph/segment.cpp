@@ -63,6 +63,23 @@ void Segment::prepare(const Frame& frame) noexcept {
   for (auto& launch : launches_) launch.queued_ns = frame.queued_ns;
 }
 
+std::vector<Segment::Sources> Segment::sources() const {
+  std::vector<Sources> all(launches_.size());
+  const auto launch_of = [&](uint32_t slot, uint32_t Starts::*start) -> Sources& {
+    const auto behind =
+        std::upper_bound(starts_.begin(), starts_.end(), slot,
+                         [&](uint32_t at, const Starts& s) { return at < s.*start; });
+    return all[static_cast<size_t>(behind - starts_.begin()) - 1];
+  };
+  for (auto& patch : patches_)
+    launch_of(patch.slot, &Starts::pointers).places.push_back(patch.base);
+  for (auto& n : numbers_)
+    launch_of(n.slot, &Starts::scalars).places.push_back(~static_cast<int32_t>(n.number));
+  for (auto& draw : draws_) launch_of(draw.slot, &Starts::scalars).others = true;
+  for (size_t i = 0; i < launches_.size(); ++i) all[i].others |= launches_[i].plan->wants_versions;
+  return all;
+}
+
 void wait_until_read(DeviceStream& stream, uint64_t ticket) noexcept {
   if (!ticket || stream.closed()) return;
   // A worker reads frames when it comes to them; waiting for one needs nothing that could fail.

@@ -139,10 +139,12 @@ auto loading(const std::filesystem::path& path, Body&& body) {
   }
 }
 
-std::unique_ptr<graph::Program> made_of(const graph::SavedProgram& saved, DeviceContext& context) {
+std::unique_ptr<graph::Program> made_of(const graph::SavedProgram& saved, DeviceContext& context,
+                                        bool device_graphs) {
   auto [trace, wiring] = graph::restore_trace(saved, context);
   std::string why;
-  auto program = graph::Program::make(std::move(trace), std::move(wiring), {}, why);
+  auto program = graph::Program::make(std::move(trace), std::move(wiring),
+                                      CompilePasses{.device_graphs = device_graphs}, why);
   if (!program) throw ValueError(why);
   program->generator = saved.random;
   for (size_t i = 0; i < saved.numbers.size(); ++i)
@@ -166,7 +168,7 @@ Program Program::load(const std::filesystem::path& path, const ProgramOptions& o
     DeviceContext& context = context_of(state->device);
     read_tensors(file, state->saved, state->device);
     file.verify_rest();
-    state->program = made_of(state->saved, context);
+    state->program = made_of(state->saved, context, options.device_graphs);
     state->saved.device = state->device;
     return Program(std::move(state));
   });

@@ -86,7 +86,9 @@ struct ProgramInfo {
 
 struct ProgramOptions {
   // Where it runs; by default on the device on which it was recorded.
-  std::optional<Device> device;
+  std::optional<Device> device = {};
+  // As in CompilePasses: plans that stay the same from run to run are queued by one call.
+  bool device_graphs = true;
 };
 
 // A program of a file, with its weights and whatever else it uses and changes: a program that

@@ -13,6 +13,7 @@ constexpr double kFailsAtOnce = 9.003e30;   // when it is queued
 constexpr double kLosesDevice = 9.004e30;   // the device can never be used again
 constexpr double kWaitsAtGate =
     9.005e30;  // no accident: the stream stays there as long as the gate is shut
+constexpr double kFailsRecorded = 9.006e30;  // only where it would become part of a graph
 
 // The extension "sim.gate", version 1. It stands open at first.
 struct Gate {

@@ -172,6 +172,9 @@ tn_error* run(tn_plan* self, const tn_run* args) {
       if (stream->capturing) stream->capture_error = "sim: the recording is broken";
       throw Error(TN_CODE_INTERNAL, "sim: an accident at once");
     }
+    if (stream->capturing && plan->op == "fill" && plan->counts.scalars > 0 &&
+        args->scalars[0].f == kFailsRecorded)
+      throw Error(TN_CODE_INTERNAL, "sim: this cannot be recorded");
     stream->push([plan, device = stream->device, owned = sdk::OwnedRun(*args, plan->counts)] {
       const tn_run inner = owned.args();
       if (device->lost || have_accident(*plan, inner, device)) return;

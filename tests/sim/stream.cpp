@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <memory>
 #include <mutex>
+#include <string_view>
 #include <utility>
 
 #include "sim.h"
@@ -104,8 +105,16 @@ void fill_streams(tn_backend_api& table) {
 
 namespace {
 
+// TENON_SIM_NO_GRAPHS names the function that has no memory for them.
+void require_graphs(std::string_view function) {
+  const char* refused = std::getenv("TENON_SIM_NO_GRAPHS");
+  if (refused && function == refused)
+    throw Error(TN_CODE_OUT_OF_MEMORY, "sim: TENON_SIM_NO_GRAPHS is " + std::string(function));
+}
+
 tn_error* begin(tn_stream* stream) {
   return guard([&] {
+    require_graphs("begin");
     require_working(stream->device);
     require_not_capturing(stream, "a capture");
     if (stream->has_queued())
@@ -121,6 +130,7 @@ tn_error* end(tn_stream* stream, tn_graph** graph) {
     auto tasks = std::exchange(stream->recorded, {});
     auto error = std::exchange(stream->capture_error, {});
     if (!error.empty()) throw Error(TN_CODE_INTERNAL, error);
+    require_graphs("end");
     auto made = std::make_unique<tn_graph>();
     made->device = stream->device;
     made->tasks = std::move(tasks);
@@ -132,6 +142,7 @@ tn_error* launch(tn_graph* graph, tn_stream* stream) {
   return guard([&] {
     require_working(stream->device);
     require_not_capturing(stream, "a graph");
+    require_graphs("launch");
     if (graph->device != stream->device)
       throw Error(TN_CODE_INVALID_ARGUMENT, "sim: the graph is of another device");
     // A list of its own, as a driver makes one: this is what there may be no memory for.
