@@ -4,12 +4,12 @@
 #include <thread>
 
 #include <boost/test/unit_test.hpp>
-#include <dlfcn.h>
 
 #include <tenon/tenon.h>
 
 #include "cuda/emulated.h"
 #include "cuda/emulated/counters.h"
+#include "cuda/in_runtime.h"
 
 using namespace tenon;
 using namespace tenon::test;
@@ -19,16 +19,6 @@ namespace {
 
 boost::test_tools::assertion_result emulated_device(boost::unit_test::test_unit_id) {
   return !std::getenv("TENON_TEST_GPU");
-}
-
-template <class T>
-T* in_runtime(const char* name) {
-  void* library = dlopen((build_dir() + "/tests/cuda/libtenon_cuda_emulated.so").c_str(),
-                         RTLD_LAZY | RTLD_NOLOAD);
-  BOOST_REQUIRE(library);
-  auto* found = reinterpret_cast<T*>(dlsym(library, name));
-  BOOST_REQUIRE(found);
-  return found;
 }
 
 int current_device() {

@@ -10,6 +10,7 @@ struct tn_graph {
   tn_device* device;
   cudaGraphExec_t exec;
   std::shared_ptr<tenon::cuda::PinnedFault> faults;  // where its kernels file
+  std::weak_ptr<tenon::cuda::FaultList> listed;      // of the stream it was last launched on
 };
 
 namespace tenon::cuda {
@@ -60,7 +61,7 @@ tn_error* end(tn_stream* stream, tn_graph** out) {
     // The first launch should not be the one that moves the graph to the device. Nothing is lost
     // where that fails.
     if (cudaGraphUpload(exec, stream->handle) != cudaSuccess) cudaGetLastError();
-    *out = new tn_graph{stream->device, exec, std::move(faults)};
+    *out = new tn_graph{stream->device, exec, std::move(faults), {}};
   });
 }
 
@@ -68,7 +69,10 @@ tn_error* launch_graph(tn_graph* graph, tn_stream* stream) {
   return sdk::guard([&] {
     CurrentDevice current(graph->device);
     refuse_while_capturing(stream, "the launch of a graph");
-    stream->faults->add_graph(graph->faults);
+    if (graph->listed.lock() != stream->faults) {
+      stream->faults->add_graph(graph->faults);
+      graph->listed = stream->faults;
+    }
     check(cudaGraphLaunch(graph->exec, stream->handle), "cudaGraphLaunch");
   });
 }

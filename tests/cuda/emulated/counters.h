@@ -9,7 +9,8 @@ namespace tenon::emulated {
 struct CudaCounters {
   std::atomic<uint64_t> device_calls;  // of cudaGetDevice and cudaSetDevice
   std::atomic<uint64_t> contexts;  // bit i: device i was started, which on a real one takes memory
-  std::atomic<uint64_t> launches;  // kernels that were queued
+  std::atomic<uint64_t> launches;  // kernels that were queued, or recorded
+  std::atomic<uint64_t> graph_launches;
 };
 
 }  // namespace tenon::emulated

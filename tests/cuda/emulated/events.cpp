@@ -1,13 +1,21 @@
-// The CUDA runtime's functions about streams, events and graphs.
+// The CUDA runtime's functions about streams, events and graphs. With
+// TENON_EMULATED_REFUSE_GRAPHS=instantiate, or launch, there is no memory for that.
+#include <cstdlib>
 #include <memory>
 #include <set>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include <cuda_runtime.h>
 
 #include "calls.h"
+#include "counters.h"
 #include "scheduler.h"
+
+extern "C" {
+extern tenon::emulated::CudaCounters tenon_emulated_cuda_counters;
+}
 
 using namespace tenon::emulated;
 
@@ -40,6 +48,11 @@ cudaError_t with_event(cudaEvent_t event, F&& f) {
       code != cudaSuccess)
     return answer(code);
   return answer(f(event));
+}
+
+bool refuses_to(std::string_view what) {
+  const char* refused = std::getenv("TENON_EMULATED_REFUSE_GRAPHS");
+  return refused && what == refused;
 }
 
 }  // namespace
@@ -161,6 +174,7 @@ cudaError_t cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t* graph) {
 }
 cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* exec, cudaGraph_t graph,
                                           unsigned long long) {
+  if (refuses_to("instantiate")) return answer(cudaErrorMemoryAllocation);
   return *exec = new CUgraphExec_st{graph->nodes, nullptr}, cudaSuccess;
 }
 cudaError_t cudaGraphDestroy(cudaGraph_t graph) { return delete graph, cudaSuccess; }
@@ -173,6 +187,8 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t handle) {
   return with_stream(handle, [&](Stream* stream) {
     if (stream->capture)
       return refused_by_capture(stream->capture, cudaErrorStreamCaptureUnsupported);
+    if (refuses_to("launch")) return cudaErrorMemoryAllocation;
+    ++tenon_emulated_cuda_counters.graph_launches;
     auto done = std::make_shared<bool>(false);
     queue_graph(stream, exec->nodes, std::exchange(exec->last_launch, done), done);
     return cudaSuccess;
