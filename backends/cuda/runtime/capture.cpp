@@ -58,9 +58,8 @@ tn_error* end(tn_stream* stream, tn_graph** out) {
     code = cudaGraphInstantiateWithFlags(&exec, graph, 0);
     cudaGraphDestroy(graph);
     check(code, "cudaGraphInstantiate");
-    // The first launch should not be the one that moves the graph to the device. Nothing is lost
-    // where that fails.
-    if (cudaGraphUpload(exec, stream->handle) != cudaSuccess) cudaGetLastError();
+    // The first launch moves the graph to the device. An upload here would be work of this stream,
+    // and CUDA does not say that a launch on another one waits for it.
     *out = new tn_graph{stream->device, exec, std::move(faults), {}};
   });
 }

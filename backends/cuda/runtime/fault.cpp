@@ -29,18 +29,48 @@ const char* operator_of(FaultSite site) {
       return "gather";
   }
 }
+
+// Pinned memory comes and goes by calls that wait for the device, and graphs are recorded while it
+// works. So records are cut from pages, which stay, and are used again.
+struct Records {
+  std::mutex mutex;
+  std::vector<Fault*> unused;
+  size_t total = 0;
+};
+// Never destroyed, because detached threads may still use some while the process ends.
+Records& records() {
+  static auto& r = *new Records;
+  return r;
+}
+
+// The lock is held.
+void add_page(Records& r) {
+  constexpr size_t kPage = 4096, kRecord = 64;
+  r.unused.reserve(r.total + kPage / kRecord);
+  void* memory = nullptr;
+  check(cudaHostAlloc(&memory, kPage, cudaHostAllocPortable | cudaHostAllocMapped),
+        "cudaHostAlloc");
+  r.total += kPage / kRecord;
+  for (size_t at = 0; at < kPage; at += kRecord)
+    r.unused.push_back(reinterpret_cast<Fault*>(static_cast<char*>(memory) + at));
+}
+static_assert(sizeof(Fault) <= 64);
+
 }  // namespace
 
 PinnedFault::PinnedFault() {
-  void* memory = nullptr;
-  check(cudaHostAlloc(&memory, sizeof(Fault), cudaHostAllocPortable | cudaHostAllocMapped),
-        "cudaHostAlloc");
-  std::memset(memory, 0, sizeof(Fault));
-  fault_ = static_cast<Fault*>(memory);
+  Records& r = records();
+  std::lock_guard lock(r.mutex);
+  if (r.unused.empty()) add_page(r);
+  fault_ = r.unused.back();
+  r.unused.pop_back();
+  std::memset(fault_, 0, sizeof(Fault));
 }
 
 PinnedFault::~PinnedFault() {
-  if (cudaFreeHost(fault_) != cudaSuccess) cudaGetLastError();
+  Records& r = records();
+  std::lock_guard lock(r.mutex);
+  r.unused.push_back(fault_);
 }
 
 void FaultList::add_graph(const std::shared_ptr<PinnedFault>& fault) {

@@ -11,6 +11,7 @@ struct CudaCounters {
   std::atomic<uint64_t> contexts;  // bit i: device i was started, which on a real one takes memory
   std::atomic<uint64_t> launches;  // kernels that were queued, or recorded
   std::atomic<uint64_t> graph_launches;
+  std::atomic<uint64_t> host_allocations;  // of pinned memory, which wait for the device
 };
 
 }  // namespace tenon::emulated

@@ -178,11 +178,6 @@ cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* exec, cudaGraph_t gra
   return *exec = new CUgraphExec_st{graph->nodes, nullptr}, cudaSuccess;
 }
 cudaError_t cudaGraphDestroy(cudaGraph_t graph) { return delete graph, cudaSuccess; }
-cudaError_t cudaGraphUpload(cudaGraphExec_t, cudaStream_t handle) {
-  return with_stream(handle, [&](Stream* stream) {
-    return refused_by_capture(stream->capture, cudaErrorStreamCaptureUnsupported);
-  });
-}
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t handle) {
   return with_stream(handle, [&](Stream* stream) {
     if (stream->capture)

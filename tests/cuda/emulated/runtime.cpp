@@ -199,7 +199,10 @@ cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
 
 cudaError_t cudaMalloc(void** p, size_t bytes) { return allocate(p, bytes, current_device); }
 cudaError_t cudaFree(void* p) { return give_back(p, false); }
-cudaError_t cudaHostAlloc(void** p, size_t bytes, unsigned) { return allocate(p, bytes, -1); }
+cudaError_t cudaHostAlloc(void** p, size_t bytes, unsigned) {
+  ++counters.host_allocations;
+  return allocate(p, bytes, -1);
+}
 cudaError_t cudaFreeHost(void* p) { return give_back(p, true); }
 
 cudaError_t cudaMemcpyAsync(void* dst, const void* src, size_t bytes, cudaMemcpyKind kind,
