@@ -146,6 +146,26 @@ BOOST_AUTO_TEST_CASE(a_replay_that_records_waits_for_nothing) {
   BOOST_TEST(same_bits(result, expected));
 }
 
+BOOST_AUTO_TEST_CASE(a_graph_that_is_replaced_may_still_run) {
+  const Chain chain;
+  auto compiled = compile(chain, {.passes = kPlanByPlan});
+  for (int i = 0; i < 3; ++i) compiled(values());
+  const Tensor x = values(), other = values(), of_x = chain(x), of_other = chain(other);
+  std::vector<Tensor> results;
+  for (int i = 0; i < 8; ++i) results.push_back(compiled(x));
+  synchronize();
+  const uint64_t before = graph_launches();
+  {
+    HeldUpStream held(device);
+    for (int i = 0; i < 3; ++i) results.push_back(compiled(x));
+    BOOST_TEST(graph_launches() == before + 3);
+    for (int i = 0; i < 4; ++i) results.push_back(compiled(other));
+    BOOST_TEST(graph_launches() == before + 6);
+  }
+  for (size_t i = 0; i < results.size(); ++i)
+    BOOST_TEST(same_bits(results[i], i < 11 ? of_x : of_other), i);
+}
+
 BOOST_AUTO_TEST_CASE(other_threads_go_on_while_plans_are_recorded) {
   std::atomic<bool> stop{false};
   std::vector<double> sums;
