@@ -82,9 +82,10 @@ std::vector<size_t> first_like(std::span<const Edge> edges) {
 // ---- recording
 
 CompiledHistory::CompiledHistory(std::span<const Tensor* const> arguments,
-                                 const CompilePasses& passes)
+                                 const CompileOptions& options)
     : copy_(next_node_number(0), as_they_begin(arguments)),
-      compile_passes_(passes),
+      options_{.max_programs = std::max(CompileOptions().max_programs, options.max_programs),
+               .passes = options.passes},
       arguments_(arguments.begin(), arguments.end()),
       pinned_(arguments.size()) {
   std::vector<Edge> edges;
@@ -208,14 +209,14 @@ void CompiledHistory::give(std::span<const Tensor* const> arguments, std::vector
 
 detail::CompiledCalls* CompiledHistory::calls_for(std::span<const bool> needed) {
   constexpr size_t kMost = 8;
-  std::lock_guard lock(mutex_);
-  for (auto& pass : passes_)
+  auto& passes = passes_->all;
+  std::lock_guard lock(passes_->mutex);
+  for (auto& pass : passes)
     if (std::equal(needed.begin(), needed.end(), pass.needed.begin(), pass.needed.end()))
       return &pass.calls;
-  if (passes_.size() == kMost) return nullptr;
-  auto& pass =
-      passes_.emplace_back(std::vector<bool>(needed.begin(), needed.end()),
-                           detail::CompiledCalls(CompileOptions{.passes = compile_passes_}));
+  if (passes.size() == kMost) return nullptr;
+  auto& pass = passes.emplace_back(std::vector<bool>(needed.begin(), needed.end()),
+                                   detail::CompiledCalls(options_));
   return &pass.calls;
 }
 
@@ -242,7 +243,7 @@ std::vector<Tensor> CompiledHistory::backward(std::span<const Tensor> grads,
     const detail::CompiledBody body{&run, [](void* self, std::vector<Tensor>& results) {
                                       (*static_cast<decltype(run)*>(self))(results);
                                     }};
-    calls->call(arguments, body, gradients);
+    calls->call(arguments, body, gradients, sizes_);
   }
   std::vector<Tensor> all(needed.size());
   for (size_t i = 0, next = 0; i < needed.size(); ++i)
@@ -251,20 +252,94 @@ std::vector<Tensor> CompiledHistory::backward(std::span<const Tensor> grads,
 }
 
 std::string CompiledHistory::explain() const {
-  std::string text =
-      fmt::format("      a history of {} operators, with {} tensors for backward passes\n",
-                  copy_.size(), values_.size());
-  std::lock_guard lock(mutex_);
-  for (auto& pass : passes_) {
+  return fmt::format("      a history of {} operators, with {} tensors for backward passes\n",
+                     copy_.size(), values_.size());
+}
+
+std::string CompiledHistory::explain_passes() const {
+  std::string text;
+  std::lock_guard lock(passes_->mutex);
+  for (auto& pass : passes_->all) {
     std::istringstream lines("its backward pass is " + pass.calls.explain());
     for (std::string line; std::getline(lines, line);) text += "      " + line + "\n";
   }
   return text;
 }
 
+// ---- calls of other sizes
+
+std::string CompiledHistory::compare_but_sizes(const History& later) const {
+  auto& now = static_cast<const CompiledHistory&>(later);
+  if (auto difference = copy_.compare_but_sizes(now.copy_); !difference.text.empty())
+    return difference.text;
+  const auto same = [](const Value& a, const Value& b) {
+    return a.argument == b.argument && a.dtype == b.dtype && a.shape.size() == b.shape.size();
+  };
+  if (first_like_ != now.first_like_ || num_results_ != now.num_results_ ||
+      !std::equal(values_.begin(), values_.end(), now.values_.begin(), now.values_.end(), same))
+    return "gradients need other tensors than before";
+  for (size_t i = 0; i < pinned_.size(); ++i)
+    if (pinned_[i] && pinned_[i] != now.leaves_[i])
+      return "an argument is another leaf than before";
+  return "";
+}
+
+void CompiledHistory::note_arguments(const History& second) {
+  auto& now = static_cast<const CompiledHistory&>(second);
+  for (size_t i = 0; i < pinned_.size(); ++i)
+    pinned_[i] = leaves_[i] == now.leaves_[i] ? leaves_[i] : nullptr;
+  leaves_.clear();
+}
+
+void CompiledHistory::visit(graph::NumberVisitor& visitor) {
+  copy_.visit(visitor);
+  for (auto& value : values_) {
+    visitor.shape(value.shape);
+    visitor.list(value.strides);
+    visitor.bytes(value.offset);
+  }
+}
+
+std::shared_ptr<graph::History> CompiledHistory::copy() const {
+  auto made = std::make_shared<CompiledHistory>(*this);
+  made->copy_ = copy_.apart();
+  return made;
+}
+
+const char* CompiledHistory::fault(std::span<const Tensor* const> arguments,
+                                   const graph::Trace& trace) const {
+  for (auto& value : values_) {
+    if (value.argument < 0) continue;
+    const TensorImpl& t = impl_of(*arguments[static_cast<size_t>(value.argument)]);
+    const uint64_t all = graph::extent_in_memory(t.dtype, t.shape, t.strides),
+                   bytes = graph::extent_in_memory(value.dtype, value.shape, value.strides);
+    if (value.offset > all || bytes > all - value.offset)
+      return "what a gradient reads of an argument leads out of its memory";
+  }
+  for (auto& target : copy_.targets())
+    if (target.argument >= 0 &&
+        target.shape != arguments[static_cast<size_t>(target.argument)]->shape())
+      return "the gradient of an argument comes out with another shape";
+  for (auto& root : copy_.roots()) {
+    const int32_t kept = trace.results[root.result].kept;
+    if (kept < 0 || trace.kept[static_cast<size_t>(kept)].shape != root.shape)
+      return "the gradient of a result comes out with another shape";
+  }
+  return nullptr;
+}
+
+void CompiledHistory::join(const History& other, const graph::Sizes& sizes) {
+  passes_ = static_cast<const CompiledHistory&>(other).passes_;
+  sizes_ = sizes;
+}
+
+bool CompiledHistory::has_passes_of(const History& other) const {
+  return passes_ == static_cast<const CompiledHistory&>(other).passes_;
+}
+
 std::shared_ptr<graph::History> graph::begin_history(std::span<const Tensor* const> arguments,
-                                                     const CompilePasses& passes) {
-  return std::make_shared<CompiledHistory>(arguments, passes);
+                                                     const CompileOptions& options) {
+  return std::make_shared<CompiledHistory>(arguments, options);
 }
 
 }  // namespace tenon

@@ -22,7 +22,7 @@ namespace tenon {
 class CompiledHistory final : public graph::History,
                               public std::enable_shared_from_this<CompiledHistory> {
  public:
-  CompiledHistory(std::span<const Tensor* const> arguments, const CompilePasses& passes);
+  CompiledHistory(std::span<const Tensor* const> arguments, const CompileOptions& options);
 
   bool look(std::span<const Tensor> results) override;
   bool covers(const TensorImpl& result) const override { return results_.contains(&result); }
@@ -31,7 +31,17 @@ class CompiledHistory final : public graph::History,
   graph::Match compare(graph::History& now) const override;
   const char* obstacle(std::span<const Tensor* const> arguments) const override;
   void give(std::span<const Tensor* const> arguments, std::vector<Tensor>& results) override;
+  std::string compare_but_sizes(const History& now) const override;
+  void note_arguments(const History& second) override;
+  void visit(graph::NumberVisitor& visitor) override;
+  std::shared_ptr<History> copy() const override;
+  const char* fault(std::span<const Tensor* const> arguments,
+                    const graph::Trace& trace) const override;
+  void join(const History& other, const graph::Sizes& sizes) override;
+  const graph::Sizes& sizes() const override { return sizes_; }
+  bool has_passes_of(const History& other) const override;
   std::string explain() const override;
+  std::string explain_passes() const override;
 
   // Returns the gradients of all targets that are needed, given those of the roots, and the values
   // of a call with the versions that its rules expect.
@@ -52,6 +62,11 @@ class CompiledHistory final : public graph::History,
     std::vector<bool> needed;
     detail::CompiledCalls calls;
   };
+  // Those of histories that do the same, or the same but for sizes.
+  struct Passes {
+    ForkMutex mutex{ForkOrder::tables};  // of the list
+    std::list<Pass> all;
+  };
 
   void find_values();
   Tensor value_of(const Value& value, std::span<const Tensor* const> arguments,
@@ -60,7 +75,7 @@ class CompiledHistory final : public graph::History,
   detail::CompiledCalls* calls_for(std::span<const bool> needed);
 
   GraphCopy copy_;
-  const CompilePasses compile_passes_;
+  CompileOptions options_;                // of backward programs
   std::vector<const Tensor*> arguments_;  // until settle()
   std::vector<size_t> first_like_;        // of each argument: the first with the same edge
   // Arguments that are leaves, until the first replay; and those of them that were the same in both
@@ -70,8 +85,8 @@ class CompiledHistory final : public graph::History,
   std::vector<Held> held_;
   std::vector<Value> values_;
   size_t num_results_ = 0;
-  mutable ForkMutex mutex_{ForkOrder::tables};  // of the list
-  std::list<Pass> passes_;
+  std::shared_ptr<Passes> passes_ = std::make_shared<Passes>();
+  graph::Sizes sizes_;  // of the call; none if it has no passes in common with other sizes
 };
 
 }  // namespace tenon

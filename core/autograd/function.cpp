@@ -102,23 +102,34 @@ class FunctionRule : public NodeRule {
     }
   }
 
-  Difference compare(const NodeRule& later) const override {
+  Difference compare(const NodeRule& later, bool any_size) const override {
     const auto* other = dynamic_cast<const FunctionRule*>(&later);
-    if (!other || backward_ != other->backward_ || !same_results(*other) ||
-        inputs_ != other->inputs_ || places_ != other->places_ ||
-        state_->needed != other->state_->needed ||
+    if (!other || backward_ != other->backward_ || !same_shapes(*other, any_size) ||
+        places_ != other->places_ || state_->needed != other->state_->needed ||
         state_->materializes != other->state_->materializes ||
         state_->autocast != other->state_->autocast)
       return {name + " was called in another way than before"};
     return compare_values(*other->state_);
   }
 
+  std::shared_ptr<NodeRule> with_shapes(const std::function<void(Shape&)>& change) const override {
+    auto made = std::make_shared<FunctionRule>(*this);
+    for (auto& shape : made->inputs_) change(shape);
+    for (auto& result : made->results_) change(result.shape);
+    return made;
+  }
+
  private:
-  bool same_results(const FunctionRule& other) const {
-    return std::equal(results_.begin(), results_.end(), other.results_.begin(),
-                      other.results_.end(), [](const Made& a, const Made& b) {
-                        return a.shape == b.shape && a.dtype == b.dtype && a.device == b.device &&
-                               a.there == b.there;
+  bool same_shapes(const FunctionRule& other, bool any_size) const {
+    const auto same = [any_size](const Shape& a, const Shape& b) {
+      return any_size ? a.size() == b.size() : a == b;
+    };
+    return std::equal(inputs_.begin(), inputs_.end(), other.inputs_.begin(), other.inputs_.end(),
+                      same) &&
+           std::equal(results_.begin(), results_.end(), other.results_.begin(),
+                      other.results_.end(), [&](const Made& a, const Made& b) {
+                        return same(a.shape, b.shape) && a.dtype == b.dtype &&
+                               a.device == b.device && a.there == b.there;
                       });
   }
 

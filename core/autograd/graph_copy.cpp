@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <utility>
 
 #include <fmt/core.h>
@@ -12,26 +13,58 @@ namespace tenon {
 
 namespace {
 
-bool same_attr(const Attr& a, const Attr& b) {
-  return std::strcmp(a.name, b.name) == 0 && a.kind == b.kind && a.num_ints == b.num_ints &&
-         a.i == b.i && std::memcmp(&a.f, &b.f, sizeof a.f) == 0 &&
+bool is_number(const Attr& a) {
+  return a.kind == TN_ATTR_INT || a.kind == TN_ATTR_FLOAT || a.kind == TN_ATTR_INTS;
+}
+
+bool same_attr(const Attr& a, const Attr& b, bool any_size) {
+  if (std::strcmp(a.name, b.name) != 0 || a.kind != b.kind || a.num_ints != b.num_ints)
+    return false;
+  if (any_size && is_number(a)) return true;
+  return a.i == b.i && std::memcmp(&a.f, &b.f, sizeof a.f) == 0 &&
          (!a.s || !b.s ? a.s == b.s : std::strcmp(a.s, b.s) == 0) &&
          std::equal(a.ints, a.ints + a.num_ints, b.ints);
 }
 
-bool same_attrs(const Node& a, const Node& b) {
+bool same_attrs(const Node& a, const Node& b, bool any_size) {
   const auto x = a.attrs ? a.attrs->all() : no_attrs.all(),
              y = b.attrs ? b.attrs->all() : no_attrs.all();
-  return std::equal(x.begin(), x.end(), y.begin(), y.end(), same_attr);
+  return std::equal(x.begin(), x.end(), y.begin(), y.end(),
+                    [any_size](auto& one, auto& other) { return same_attr(one, other, any_size); });
+}
+
+bool same_shape(const Shape& a, const Shape& b, bool any_size) {
+  return any_size ? a.size() == b.size() : a == b;
+}
+
+bool same_shapes(const Node& a, const Node& b, bool any_size) {
+  return std::equal(
+      a.input_shapes.begin(), a.input_shapes.end(), b.input_shapes.begin(), b.input_shapes.end(),
+      [any_size](auto& one, auto& other) { return same_shape(one, other, any_size); });
 }
 
 // The first two numbers of an operator that draws are of the generator.
-bool same_numbers(const Node& a, const Node& b) {
-  const size_t first = a.op && a.op->draws ? 2 : 0;
+size_t first_number(const Node& node) { return node.op && node.op->draws ? 2 : 0; }
+
+bool same_numbers(const Node& a, const Node& b, bool any_size) {
+  const size_t first = first_number(a);
   return a.scalars.size() == b.scalars.size() &&
-         (a.scalars.size() <= first ||
+         (any_size || a.scalars.size() <= first ||
           std::memcmp(a.scalars.data() + first, b.scalars.data() + first,
                       (a.scalars.size() - first) * sizeof(Scalar)) == 0);
+}
+
+// Returns a node with the rule of another, without its number, edges and values.
+Ref<Node> with_rule_of(const Node& node) {
+  auto made = Ref<Node>::adopt(new Node);
+  made->op = node.op, made->rule = node.rule;
+  if (node.attrs) made->attrs = std::make_unique<Attrs>(*node.attrs);
+  made->scalars = node.scalars;
+  made->input_shapes = node.input_shapes, made->input_dtypes = node.input_dtypes;
+  made->inputs_with_channels_last = node.inputs_with_channels_last;
+  made->num_outputs = node.num_outputs;
+  made->path = node.path, made->saves = node.saves, made->stream = node.stream;
+  return made;
 }
 
 // A tensor that only says of what shape gradients are. Nobody reads its values.
@@ -48,13 +81,13 @@ void GraphCopy::add_root(const Tensor& tensor, uint32_t result) {
   const Edge edge = edge_of(tensor);
   for (auto& root : roots_)
     if (found_[root.node] == edge.node && root.output == edge.output) return;
-  visit(edge.node.get());
+  find(edge.node.get());
   roots_.push_back({result, places_.at(edge.node.get()), edge.output, tensor.dtype(),
                     tensor.device(), tensor.shape()});
 }
 
 // Finds the nodes of the call from here on, without recursion, because graphs can be deep.
-void GraphCopy::visit(Node* root) {
+void GraphCopy::find(Node* root) {
   std::vector<Node*> rest{root};
   while (!rest.empty()) {
     Node* const node = rest.back();
@@ -104,15 +137,7 @@ const char* GraphCopy::add_node(Node& node) {
   }
   copy.inputs = copy_saved(node.inputs);
   copy.outputs = copy_saved(node.outputs);
-  copy.node = Ref<Node>::adopt(new Node);
-  Node& mine = *copy.node;
-  mine.op = node.op, mine.rule = node.rule;
-  if (node.attrs) mine.attrs = std::make_unique<Attrs>(*node.attrs);
-  mine.scalars = node.scalars;
-  mine.input_shapes = node.input_shapes, mine.input_dtypes = node.input_dtypes;
-  mine.inputs_with_channels_last = node.inputs_with_channels_last;
-  mine.num_outputs = node.num_outputs;
-  mine.path = node.path, mine.saves = node.saves, mine.stream = node.stream;
+  copy.node = with_rule_of(node);
   return nullptr;
 }
 
@@ -155,16 +180,8 @@ std::vector<GraphCopy::SavedCopy> GraphCopy::copy_saved(const std::vector<Saved>
 Ref<Node> GraphCopy::make_node(const NodeCopy& copy, std::span<const Ref<Node>> before,
                                std::span<const Tensor> stand_ins, std::span<const Tensor> values,
                                std::span<const uint64_t> versions) const {
-  const Node& like = *copy.node;
-  auto made = Ref<Node>::adopt(new Node);
+  auto made = with_rule_of(*copy.node);
   made->sequence = next_node_number(0);
-  made->op = like.op, made->rule = like.rule;
-  if (like.attrs) made->attrs = std::make_unique<Attrs>(*like.attrs);
-  made->scalars = like.scalars;
-  made->input_shapes = like.input_shapes, made->input_dtypes = like.input_dtypes;
-  made->inputs_with_channels_last = like.inputs_with_channels_last;
-  made->num_outputs = like.num_outputs;
-  made->path = like.path, made->saves = like.saves, made->stream = like.stream;
   for (auto& edge : copy.edges) {
     Edge& e = made->edges.emplace_back();
     if (edge.node >= 0)
@@ -203,28 +220,29 @@ std::vector<Tensor> GraphCopy::backward(std::span<const Tensor> grads,
 
 // ---- comparing
 
-GraphCopy::Difference GraphCopy::compare(const NodeCopy& a, const NodeCopy& b) {
+GraphCopy::Difference GraphCopy::compare(const NodeCopy& a, const NodeCopy& b, bool any_size) {
   const Node &x = *a.node, &y = *b.node;
-  if (x.op != y.op || !x.rule != !y.rule || !same_attrs(x, y) || a.edges != b.edges ||
-      a.inputs != b.inputs || a.outputs != b.outputs || x.input_shapes != y.input_shapes ||
+  if (x.op != y.op || !x.rule != !y.rule || !same_attrs(x, y, any_size) || a.edges != b.edges ||
+      a.inputs != b.inputs || a.outputs != b.outputs || !same_shapes(x, y, any_size) ||
       x.input_dtypes != y.input_dtypes ||
       x.inputs_with_channels_last != y.inputs_with_channels_last || x.num_outputs != y.num_outputs)
     return {fmt::format("the history of a result had {}, and then {}", x.name(), y.name())};
-  if (!same_numbers(x, y))
+  if (!same_numbers(x, y, any_size))
     return {fmt::format("a number that the gradient of {} uses differs from before", x.name()),
             true};
   if (!x.rule) return {};
-  auto rule = x.rule->compare(*y.rule);
+  auto rule = x.rule->compare(*y.rule, any_size);
   return {std::move(rule.text), rule.by_value};
 }
 
-GraphCopy::Difference GraphCopy::compare(const GraphCopy& later) const {
-  const auto same_target = [](const Target& a, const Target& b) {
+GraphCopy::Difference GraphCopy::compare(const GraphCopy& later, bool any_size) const {
+  const auto same_target = [any_size](const Target& a, const Target& b) {
     return a.argument == b.argument && a.leaf == b.leaf && a.dtype == b.dtype &&
-           a.device == b.device && a.shape == b.shape;
+           a.device == b.device && same_shape(a.shape, b.shape, any_size);
   };
-  const auto same_root = [](const Root& a, const Root& b) {
-    return a.result == b.result && a.node == b.node && a.output == b.output;
+  const auto same_root = [any_size](const Root& a, const Root& b) {
+    return a.result == b.result && a.node == b.node && a.output == b.output && a.dtype == b.dtype &&
+           a.device == b.device && same_shape(a.shape, b.shape, any_size);
   };
   if (nodes_.size() != later.nodes_.size() || held_.size() != later.held_.size() ||
       !std::equal(roots_.begin(), roots_.end(), later.roots_.begin(), later.roots_.end(),
@@ -234,8 +252,32 @@ GraphCopy::Difference GraphCopy::compare(const GraphCopy& later) const {
                   same_target))
     return {"the results led to other parameters or arguments than before"};
   for (size_t i = 0; i < nodes_.size(); ++i)
-    if (auto found = compare(nodes_[i], later.nodes_[i]); !found.text.empty()) return found;
+    if (auto found = compare(nodes_[i], later.nodes_[i], any_size); !found.text.empty())
+      return found;
   return {};
+}
+
+// ---- calls of other sizes
+
+void GraphCopy::visit(graph::NumberVisitor& visitor) {
+  const std::function<void(Shape&)> visit_shape = [&](Shape& shape) { visitor.shape(shape); };
+  for (auto& copy : nodes_) {
+    Node& node = *copy.node;
+    if (node.attrs) visitor.attributes(*node.attrs);
+    for (auto& shape : node.input_shapes) visitor.shape(shape);
+    for (size_t i = first_number(node); i < node.scalars.size(); ++i)
+      visitor.scalar(node.scalars[i]);
+    if (node.rule)
+      if (auto rule = node.rule->with_shapes(visit_shape)) node.rule = std::move(rule);
+  }
+  for (auto& target : targets_) visitor.shape(target.shape);
+  for (auto& root : roots_) visitor.shape(root.shape);
+}
+
+GraphCopy GraphCopy::apart() const {
+  GraphCopy made = *this;
+  for (auto& copy : made.nodes_) copy.node = with_rule_of(*copy.node);
+  return made;
 }
 
 }  // namespace tenon

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <tenon/core/autograd/node.h>
+#include <tenon/core/graph/open_trace.h>
 
 namespace tenon {
 
@@ -64,7 +65,13 @@ class GraphCopy {
   std::vector<Tensor> backward(std::span<const Tensor> grads, std::span<const Tensor> values,
                                std::span<const uint64_t> versions,
                                std::span<const bool> needed) const;
-  Difference compare(const GraphCopy& later) const;
+  Difference compare(const GraphCopy& later) const { return compare(later, false); }
+  // The same, where all numbers may differ that can follow from the sizes of arguments.
+  Difference compare_but_sizes(const GraphCopy& later) const { return compare(later, true); }
+  // Visits these numbers, while nobody else uses the copy.
+  void visit(graph::NumberVisitor& visitor);
+  // Returns one that shares nothing with this.
+  GraphCopy apart() const;
 
   const std::vector<Held>& held() const { return held_; }
   const std::vector<Target>& targets() const { return targets_; }
@@ -90,7 +97,7 @@ class GraphCopy {
     std::vector<SavedCopy> inputs, outputs;
   };
 
-  void visit(Node* node);
+  void find(Node* node);
   const char* add_node(Node& node);
   int32_t target_of(const Edge& edge);
   uint32_t hold(const Tensor& value);
@@ -98,7 +105,8 @@ class GraphCopy {
   Ref<Node> make_node(const NodeCopy& copy, std::span<const Ref<Node>> before,
                       std::span<const Tensor> stand_ins, std::span<const Tensor> values,
                       std::span<const uint64_t> versions) const;
-  static Difference compare(const NodeCopy& a, const NodeCopy& b);
+  Difference compare(const GraphCopy& later, bool any_size) const;
+  static Difference compare(const NodeCopy& a, const NodeCopy& b, bool any_size);
 
   uint64_t start_;
   std::vector<Argument> arguments_;  // until finish()

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -54,8 +55,15 @@ class NodeRule {
     std::string text;
     bool by_value = false;
   };
-  virtual Difference compare(const NodeRule&) const {
+  // `any_size`: shapes may differ, but not in their number of dimensions.
+  virtual Difference compare(const NodeRule&, bool /*any_size*/) const {
     return {"the gradient of " + name + " keeps what cannot be compared"};
+  }
+  // Returns a rule for a call of other sizes, given what changes each shape that the rule has; null
+  // if it has none.
+  virtual std::shared_ptr<NodeRule> with_shapes(
+      const std::function<void(Shape&)>& /*change*/) const {
+    return nullptr;
   }
   const std::string name;
   size_t num_saved = 0;          // the largest index of a saved input, and one more

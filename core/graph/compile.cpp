@@ -66,8 +66,8 @@ bool Turns::goes(const KindOfCall& oldest, size_t most) {
   return true;
 }
 
-bool Turns::stays(std::span<const Tensor* const> arguments) {
-  if (seen_ > 0 && last_.fits(arguments)) {
+bool Turns::stays(std::span<const Tensor* const> arguments, std::span<const int64_t> sizes) {
+  if (seen_ > 0 && last_.fits(arguments, sizes)) {
     if (++seen_ < kPaid) return false;
     --turned_away_;
     waits_ = unpaid_ = seen_ = 0;
@@ -79,10 +79,22 @@ bool Turns::stays(std::span<const Tensor* const> arguments) {
     --skips_;
     return false;
   }
-  last_ = signature_of(arguments);
+  last_ = signature_of(arguments, sizes);
   seen_ = 1;
   skips_ = kPaid;
   return false;
+}
+
+Match with_history(Match found, const History* earlier, History* now) {
+  if (!found.difference.empty() || (!earlier && !now)) return found;
+  Match of_history;
+  if (!earlier || !now)
+    of_history.difference = "a result had a history in one call and not in the other";
+  else
+    of_history = earlier->compare(*now);
+  found.difference = std::move(of_history.difference);
+  found.number_differs = of_history.number_differs;
+  return found;
 }
 
 }  // namespace graph
@@ -103,19 +115,6 @@ class OwnCasts {
  private:
   std::optional<AutocastState::Guard> guard_;
 };
-
-// What two recordings differ in, or their histories if nothing else does.
-Match with_history(Match found, const History* earlier, History* now) {
-  if (!found.difference.empty() || (!earlier && !now)) return found;
-  Match of_history;
-  if (!earlier || !now)
-    of_history.difference = "a result had a history in one call and not in the other";
-  else
-    of_history = earlier->compare(*now);
-  found.difference = std::move(of_history.difference);
-  found.number_differs = of_history.number_differs;
-  return found;
-}
 
 // Returns why a call is not even recorded; null if it may be.
 const char* reason_not_to_record(std::span<const Tensor* const> arguments) {
@@ -147,7 +146,7 @@ void CompiledCalls::State::run_plainly(const CompiledBody& body, std::vector<Ten
 
 KindOfCall* CompiledCalls::State::kind_for(std::span<const Tensor* const> arguments) {
   for (auto kind = kinds.begin(); kind != kinds.end(); ++kind)
-    if (kind->signature.fits(arguments)) {
+    if (kind->signature.fits(arguments, sizes)) {
       turns.another_came();
       derived_turns.another_came();
       kinds.splice(kinds.begin(), kinds, kind);
@@ -158,12 +157,13 @@ KindOfCall* CompiledCalls::State::kind_for(std::span<const Tensor* const> argume
   Turns& turns_of_these = derived ? derived_turns : turns;
   const bool waits_for_none = is_look_due(arguments);
   while (KindOfCall* old = oldest(derived, most)) {
-    if (!waits_for_none && !turns_of_these.goes(*old, most) && !turns_of_these.stays(arguments))
+    if (!waits_for_none && !turns_of_these.goes(*old, most) &&
+        !turns_of_these.stays(arguments, sizes))
       return nullptr;
     forget(*old);
     dropped += !derived;
   }
-  kinds.emplace_front().signature = signature_of(arguments);
+  kinds.emplace_front().signature = signature_of(arguments, sizes);
   kinds.front().derived = derived;
   return &kinds.front();
 }
@@ -196,7 +196,7 @@ void CompiledCalls::State::record(KindOfCall& kind, std::span<const Tensor* cons
     return run_plainly(body, results);
   RecordedCall call;
   try {
-    call.history = begin_history(arguments, options.passes);
+    call.history = begin_history(arguments, options);
     {
       const OwnCasts casts;
       body.call(body.self, results);
@@ -270,6 +270,7 @@ void CompiledCalls::State::compare(KindOfCall& kind, RecordedCall call,
     Match found = with_history(match(earlier->call.trace, nullptr, call.trace),
                                earlier->call.history.get(), call.history.get());
     if (found.difference.empty()) {
+      if (call.history) call.history->join(*earlier->call.history, earlier->call.history->sizes());
       all.erase(earlier);
       return make_program(kind, std::move(call), std::move(found.wiring));
     }
@@ -321,7 +322,7 @@ CompiledCalls::State& CompiledCalls::state() const {
 }
 
 void CompiledCalls::call(std::span<const Tensor* const> arguments, const CompiledBody& body,
-                         std::vector<Tensor>& results) {
+                         std::vector<Tensor>& results, std::span<const int64_t> sizes) {
   State& state = this->state();
   // Inside a function that is recorded, this one is a part of it; inside itself, it is plain, as in
   // turns, which the function may pass on where the next thread would wait for the lock.
@@ -330,6 +331,7 @@ void CompiledCalls::call(std::span<const Tensor* const> arguments, const Compile
     return body.call(body.self, results);
   std::lock_guard lock(state.mutex);
   state.thread.store(pthread_self(), std::memory_order_relaxed);
+  state.sizes = sizes;
   struct Leave {
     std::atomic<pthread_t>& thread;
     ~Leave() { thread.store(0, std::memory_order_relaxed); }

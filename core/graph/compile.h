@@ -81,8 +81,10 @@ class TENON_API CompiledCalls {
   CompiledCalls(CompiledCalls&&) noexcept;
   CompiledCalls& operator=(CompiledCalls&&) noexcept;
   ~CompiledCalls();
+  // What the function does may depend on `sizes`. If there are any, a call does what follows from
+  // calls of other sizes, and CompileOptions::dynamic has no meaning.
   void call(std::span<const Tensor* const> arguments, const CompiledBody& body,
-            std::vector<Tensor>& results);
+            std::vector<Tensor>& results, std::span<const int64_t> sizes = {});
   std::string explain() const;
   std::string to_dot(bool recorded) const;
   // Defined in serialization/program.

@@ -8,6 +8,17 @@ namespace tenon::detail {
 
 using namespace graph;
 
+std::optional<Sizes> CompiledCalls::State::sizes_of(
+    std::span<const Tensor* const> arguments) const {
+  return sizes.empty() ? dynamic_sizes(arguments, options.dynamic)
+                       : std::optional(Sizes(sizes.begin(), sizes.end()));
+}
+
+DynamicSignature CompiledCalls::State::dynamic_signature_of(
+    std::span<const Tensor* const> arguments) const {
+  return {signature_of(arguments, sizes), options.dynamic, !sizes.empty()};
+}
+
 KindOfCall* CompiledCalls::State::oldest(bool derived, size_t most) {
   KindOfCall* last = nullptr;
   size_t count = 0;
@@ -22,11 +33,11 @@ void CompiledCalls::State::forget(const KindOfCall& kind) {
 
 KnownDynamic* CompiledCalls::State::dynamic_for(std::span<const Tensor* const> arguments) {
   if (dynamics.empty()) return nullptr;
-  const auto sizes = dynamic_sizes(arguments, options.dynamic);
-  if (!sizes) return nullptr;
+  const auto of_call = sizes_of(arguments);
+  if (!of_call) return nullptr;
   const recording::World now = recording::world();
   for (auto& known : dynamics)
-    if (known.calls.is_ready() && known.calls.knows(*sizes) && known.derived < known.next_look &&
+    if (known.calls.is_ready() && known.calls.knows(*of_call) && known.derived < known.next_look &&
         known.is_right_in(now) && known.signature.fits(arguments))
       return &known;
   return nullptr;
@@ -47,7 +58,7 @@ bool CompiledCalls::State::derive(KindOfCall& kind, std::span<const Tensor* cons
   kind.asked = true;
   const bool derived = std::exchange(kind.derived, false);
   std::string& why = known->fault;
-  auto call = known->calls.derive(arguments, *dynamic_sizes(arguments, options.dynamic), why);
+  auto call = known->calls.derive(arguments, *sizes_of(arguments), why);
   if (!call) return false;
   auto program = graph::Program::make(std::move(call->trace), std::move(call->wiring),
                                       options.passes, why, &known->arenas);
@@ -55,7 +66,8 @@ bool CompiledCalls::State::derive(KindOfCall& kind, std::span<const Tensor* cons
   ++known->derived;
   kind.derived = derived;
   kind.candidates.clear();
-  kind.programs.push_front({std::move(program), nullptr, {recording::world()}, kFirstLook, true});
+  kind.programs.push_front(
+      {std::move(program), std::move(call->history), {recording::world()}, kFirstLook, true});
   return true;
 }
 
@@ -77,30 +89,28 @@ void CompiledCalls::State::learn_sizes(std::span<const Tensor* const> arguments,
   constexpr int kMostRefuted = 2;
   // The second size that would follow from the others shows whether it does.
   constexpr uint64_t kFirstLookOfAll = 1;
-  if (options.dynamic.empty() || !call.trace.refusal.empty() || refuted == kMostRefuted) return;
-  const auto sizes = dynamic_sizes(arguments, options.dynamic);
-  if (!sizes) return;
-  if (call.history) {
-    dynamic_note = "its results have a history: compile the whole step, or call it under NoGrad";
-    return;
-  }
+  if (!call.trace.refusal.empty() || refuted == kMostRefuted) return;
+  const auto of_call = sizes_of(arguments);
+  if (!of_call) return;
   for (auto known = dynamics.begin(); known != dynamics.end(); ++known) {
     if (!known->signature.fits(arguments)) continue;
-    const bool is_ready = known->calls.is_ready() && known->calls.knows(*sizes);
+    const bool is_ready = known->calls.is_ready() && known->calls.knows(*of_call);
     Match found;
     if (is_ready) {
-      const auto expected = known->calls.derive(arguments, *sizes, known->fault);
+      const auto expected = known->calls.derive(arguments, *of_call, known->fault);
       if (!expected) return;  // such a call does not follow from the others, and is none of them
-      found = match(expected->trace, &expected->wiring, call.trace);
+      found = with_history(match(expected->trace, &expected->wiring, call.trace),
+                           expected->history.get(), call.history.get());
     } else {
       const auto& seen = known->calls.sizes();
-      if (seen.size() == kMostCalls || std::find(seen.begin(), seen.end(), *sizes) != seen.end())
+      if (seen.size() == kMostCalls || std::find(seen.begin(), seen.end(), *of_call) != seen.end())
         return;
-      found.difference = known->calls.add(call.trace, arguments, *sizes);
+      found.difference = known->calls.add(call.trace, arguments, *of_call, call.history.get());
     }
     dynamic_note = found.difference;
     if (found.difference.empty()) {
       if (!is_ready) dynamic_note = known->calls.why();
+      if (call.history) call.history->join(*known->calls.history(), *of_call);
       note_right_in(known->worlds, recording::world());
       if (known->derived >= known->next_look) known->next_look = look_after(known->next_look);
       dynamics.splice(dynamics.begin(), dynamics, known);
@@ -113,10 +123,11 @@ void CompiledCalls::State::learn_sizes(std::span<const Tensor* const> arguments,
     break;
   }
   if (dynamics.size() == kMost) dynamics.pop_back();
-  dynamics.push_front({{signature_of(arguments), options.dynamic},
-                       DynamicProgram(call.trace, arguments, *sizes),
+  dynamics.push_front({dynamic_signature_of(arguments),
+                       DynamicProgram(call.trace, arguments, *of_call, call.history.get()),
                        {recording::world()},
                        kFirstLookOfAll});
+  if (call.history) call.history->join(*dynamics.front().calls.history(), *of_call);
 }
 
 }  // namespace tenon::detail

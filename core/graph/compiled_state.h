@@ -40,17 +40,19 @@ struct Signature {
   Device device;                            // the default one
   std::vector<Autocast::Setting> autocast;  // the innermost guard first
   std::vector<ArgumentKind> tensors;
-  bool fits(std::span<const Tensor* const> arguments) const;
+  Sizes sizes;  // on which what the function does depends besides
+  bool fits(std::span<const Tensor* const> arguments, std::span<const int64_t> sizes) const;
   // Whether what is around a call of so many tensors is the same.
   bool fits_around(size_t count) const;
 };
-Signature signature_of(std::span<const Tensor* const> arguments);
+Signature signature_of(std::span<const Tensor* const> arguments, std::span<const int64_t> sizes);
 
-// The same but for the sizes of the dimensions that CompileOptions::dynamic lists, and for what
-// strides of tensors with such dimensions follow from them.
+// The same but for the sizes of the dimensions that CompileOptions::dynamic lists, or of all, and
+// for what strides of tensors with such dimensions follow from them.
 struct DynamicSignature {
   Signature of_one;
   std::span<const int64_t> dimensions;
+  bool all_dimensions = false;
   bool fits(std::span<const Tensor* const> arguments) const;
 };
 // Returns those sizes of the arguments, one after the other. Returns nothing if there are none, or
@@ -62,6 +64,8 @@ struct RecordedCall {
   Trace trace;
   std::shared_ptr<History> history;  // null if no backward pass goes through the results
 };
+// What two recordings differ in, or their histories if nothing else does.
+Match with_history(Match found, const History* earlier, History* now);
 
 // A program looks again at its function after so many replays, then after four times as many, and
 // at last after each kMostUnlooked: the function may do something else by now because of what
@@ -136,7 +140,7 @@ class Turns {
   bool goes(const KindOfCall& oldest, size_t most);
   // Returns whether a kind that finds no room has come so often in a row that it gets some. To look
   // at it costs something, so that not each of those that take turns is looked at.
-  bool stays(std::span<const Tensor* const> arguments);
+  bool stays(std::span<const Tensor* const> arguments, std::span<const int64_t> sizes);
   void another_came() { seen_ = 0; }
   uint64_t turned_away() const { return turned_away_; }
 
@@ -159,6 +163,10 @@ struct CompiledCalls::State {
   // Throws a ValueError if this thread is in a call, which goes on with what there is.
   std::unique_lock<ForkMutex> lock_outside(const char* to_do) const;
   void run_plainly(const CompiledBody& body, std::vector<Tensor>& results);
+  // Returns the sizes of a call that may be others in the next; nothing if there are none, or if
+  // one of them is 0 or 1.
+  std::optional<graph::Sizes> sizes_of(std::span<const Tensor* const> arguments) const;
+  graph::DynamicSignature dynamic_signature_of(std::span<const Tensor* const> arguments) const;
   // Returns null if there is no room for these.
   graph::KindOfCall* kind_for(std::span<const Tensor* const> arguments);
   // Of the kinds whose programs were derived, or of the others, the one that was used longest ago;
@@ -189,6 +197,7 @@ struct CompiledCalls::State {
   const CompileOptions options;
   mutable ForkMutex mutex{ForkOrder::calls};
   std::atomic<pthread_t> thread{0};         // that is in a call
+  std::span<const int64_t> sizes;           // of that call, if it was given any
   std::list<graph::KindOfCall> kinds;       // the last used first
   std::list<graph::KnownDynamic> dynamics;  // the last found first
   std::string dynamic_note;                 // why a call was none of several sizes

@@ -3,11 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include <tenon/core/graph/history.h>
 #include <tenon/core/graph/match.h>
 #include <tenon/core/graph/open_trace.h>
 #include <tenon/core/graph/size_laws.h>
@@ -18,16 +20,21 @@ namespace tenon::graph {
 // Calls that differ in sizes and in nothing else.
 class DynamicProgram {
  public:
-  DynamicProgram(Trace first, std::span<const Tensor* const> arguments, Sizes sizes);
+  // `history` is null if no backward pass goes through the results.
+  DynamicProgram(Trace first, std::span<const Tensor* const> arguments, Sizes sizes,
+                 const History* history);
 
   // Adds a call, and returns in what it differs from the others; an empty text if in sizes alone.
   // After a difference, this is as it was before.
-  std::string add(const Trace& trace, std::span<const Tensor* const> arguments, Sizes sizes);
+  std::string add(const Trace& trace, std::span<const Tensor* const> arguments, Sizes sizes,
+                  History* history);
   // The sizes of the calls that it knows.
   const std::vector<Sizes>& sizes() const { return symbols_.calls(); }
   // Whether each number of a call is known for all sizes. If not, `why` says what is missing.
   bool is_ready() const { return ready_; }
   const std::string& why() const { return why_; }
+  // Whose backward passes are those of all calls; null if there are none.
+  const History* history() const { return history_.get(); }
 
   // Whether sizes are equal that were equal in all calls: otherwise nothing is known of such a
   // call.
@@ -35,6 +42,7 @@ class DynamicProgram {
   struct Call {
     Trace trace;
     Wiring wiring;
+    std::shared_ptr<History> history;
   };
   // Returns what a call with these arguments does. Returns nothing, and the reason in `why`, if it
   // does not follow from the others.
@@ -57,11 +65,16 @@ class DynamicProgram {
   void find_laws();
   bool find_law_of_scalar(size_t at);
   std::string owner_of(size_t integer) const;
+  const char* sharing_fault(const Trace& trace, const Wiring& wiring) const;
+  const char* derive(OpenTrace& open, History* history, std::span<const int64_t> values,
+                     std::span<const Tensor* const> arguments) const;
+  const char* take_inputs(Trace& trace, std::span<const Tensor* const> arguments) const;
   const char* plan_again(Trace& trace, size_t at, const OpenTrace::Node& opened) const;
-  void take_inputs(Trace& trace, std::span<const Tensor* const> arguments) const;
 
   OpenTrace first_;
-  Wiring wiring_;  // from the second call on
+  std::shared_ptr<History> history_;
+  std::vector<uint32_t> first_in_memory_;  // of each input: the first one in the same memory
+  Wiring wiring_;                          // from the second call on
   SizeSymbols symbols_;
   std::vector<NumberList> numbers_;  // of the calls, from the second on
   std::vector<IntegerAt> integers_;

@@ -1,4 +1,6 @@
 // What a compiled function tells about itself.
+#include <algorithm>
+#include <list>
 #include <map>
 #include <mutex>
 
@@ -28,6 +30,7 @@ std::string text_of(const Signature& s) {
     if (kind.grad) text += " with a gradient";
   }
   text = fmt::format("({}){}", text, s.grad ? "" : " under NoGrad");
+  if (!s.sizes.empty()) text += fmt::format(" of a call with ({})", fmt::join(s.sizes, ", "));
   for (auto& guard : s.autocast)
     text += guard.enabled ? fmt::format(" under Autocast({})", guard.dtype) : " under NoAutocast";
   return text;
@@ -43,7 +46,15 @@ std::string operators_of(const Trace& trace) {
   return text;
 }
 
-std::string text_of(const KnownProgram& known) {
+// Backward passes that calls of all sizes have in common are told with these.
+std::string text_of(const History& history, const std::list<KnownDynamic>& dynamics) {
+  const bool is_told = std::any_of(dynamics.begin(), dynamics.end(), [&](auto& known) {
+    return known.calls.history() && history.has_passes_of(*known.calls.history());
+  });
+  return history.explain() + (is_told ? "" : history.explain_passes());
+}
+
+std::string text_of(const KnownProgram& known, const std::list<KnownDynamic>& dynamics) {
   const Trace& trace = known.program->trace();
   size_t host_parts = 0, gradients = 0;
   for (auto& part : trace.parts) {
@@ -70,7 +81,7 @@ std::string text_of(const KnownProgram& known) {
   text += fmt::format("      operators: {}\n", operators_of(trace));
   for (auto& note : known.program->notes()) text += fmt::format("      {}\n", note);
   for (auto& note : known.program->graph_notes()) text += fmt::format("      {}\n", note);
-  return known.history ? text + known.history->explain() : text;
+  return known.history ? text + text_of(*known.history, dynamics) : text;
 }
 
 std::string text_of(const KnownDynamic& known) {
@@ -82,7 +93,7 @@ std::string text_of(const KnownDynamic& known) {
                                  : fmt::format("no program yet, because {}\n", known.calls.why());
   if (!known.fault.empty())
     text += fmt::format("    the last size of which none does: {}\n", known.fault);
-  return text;
+  return known.calls.history() ? text + known.calls.history()->explain_passes() : text;
 }
 
 }  // namespace
@@ -120,7 +131,7 @@ std::string CompiledCalls::explain() const {
       continue;
     }
     text += fmt::format("  for {}:\n", text_of(kind.signature));
-    for (auto& known : kind.programs) text += text_of(known);
+    for (auto& known : kind.programs) text += text_of(known, state.dynamics);
     if (kind.programs.empty() && kind.note.empty()) text += "    no program yet\n";
     if (!kind.note.empty())
       text += fmt::format("    {}: {}\n",

@@ -10,6 +10,8 @@
 
 #include <tenon/core/graph/compile.h>
 #include <tenon/core/graph/match.h>
+#include <tenon/core/graph/open_trace.h>
+#include <tenon/core/graph/size_laws.h>
 #include <tenon/core/tensor_impl.h>
 
 namespace tenon::graph {
@@ -40,12 +42,35 @@ class History {
   virtual const char* obstacle(std::span<const Tensor* const> arguments) const = 0;
   // Gives the results of a replay their history, and takes what follows them.
   virtual void give(std::span<const Tensor* const> arguments, std::vector<Tensor>& results) = 0;
-  // Says for people what its backward passes are.
+
+  // ---- of calls of other sizes
+
+  // Returns in what a later call differs but in numbers that may follow from sizes; an empty text
+  // if in nothing.
+  virtual std::string compare_but_sizes(const History& now) const = 0;
+  // Notes what of its arguments stayed the same in a second call, of another size.
+  virtual void note_arguments(const History& second) = 0;
+  // Visits all numbers that may follow from sizes, those of equal structure in the same order.
+  // Nobody else may use it meanwhile.
+  virtual void visit(NumberVisitor& visitor) = 0;
+  virtual std::shared_ptr<History> copy() const = 0;
+  // Returns what is wrong with it, for a call with these arguments that does what the trace says;
+  // null if nothing is.
+  virtual const char* fault(std::span<const Tensor* const> arguments, const Trace& trace) const = 0;
+  // From now on its backward passes are those of another one, which was made of a call of the same
+  // sizes, or of other sizes that tell what this one does. `sizes` are those of its own call.
+  virtual void join(const History& other, const Sizes& sizes) = 0;
+  virtual const Sizes& sizes() const = 0;
+  virtual bool has_passes_of(const History& other) const = 0;
+
+  // Says for people what it is, and what its backward passes are.
   virtual std::string explain() const = 0;
+  virtual std::string explain_passes() const = 0;
 };
 
-// Begins with a call that will be recorded. Its backward passes go through these passes as well.
+// Begins with a call that will be recorded. The passes of `options`, and how many programs there
+// are, are those of backward passes as well.
 std::shared_ptr<History> begin_history(std::span<const Tensor* const> arguments,
-                                       const CompilePasses& passes);
+                                       const CompileOptions& options);
 
 }  // namespace tenon::graph

@@ -165,12 +165,19 @@ class Comparison {
     return any_size_ || x.offset - a_.inputs[k].offset == y.offset - b_.inputs[k].offset;
   }
 
-  // Returns the input through which both accesses went, or -1.
+  // Returns the input through which both accesses went, or -1. Of several in the same memory, one
+  // that begins there is the one that all of the access lies in, for all sizes.
   int32_t input_of(const Access& x, const Access& y) const {
-    for (size_t k = 0; k < a_.inputs.size(); ++k)
-      if (moved(k) && lies_in(a_, k, x) && lies_in(b_, k, y) && same_place_in(k, x, y))
-        return static_cast<int32_t>(k);
-    return -1;
+    int32_t found = -1;
+    std::pair<bool, uint64_t> best;
+    for (size_t k = 0; k < a_.inputs.size(); ++k) {
+      if (!moved(k) || !lies_in(a_, k, x) || !lies_in(b_, k, y) || !same_place_in(k, x, y))
+        continue;
+      const std::pair fit(x.offset == a_.inputs[k].offset && y.offset == b_.inputs[k].offset,
+                          a_.inputs[k].extent);
+      if (found < 0 || (any_size_ && fit > best)) found = static_cast<int32_t>(k), best = fit;
+    }
+    return found;
   }
 
   bool same_access(const Access& x, const Access& y, int32_t known, int32_t& input) {
@@ -247,7 +254,8 @@ class Comparison {
   // A view of a tensor from outside or of an argument is one that a program can make again only if
   // it knows which; of an argument it does not.
   bool same_view(const Kept& x, const Kept& y) const {
-    if (a_.values[x.value].id != b_.values[y.value].id || x.offset != y.offset) return false;
+    if (a_.values[x.value].id != b_.values[y.value].id || (!any_size_ && x.offset != y.offset))
+      return false;
     for (size_t k = 0; k < b_.inputs.size(); ++k)
       if (b_.inputs[k].id == b_.values[y.value].id) return false;
     return true;

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -14,14 +15,36 @@ bool same_strides(const Shape& shape, const Strides& a, const Strides& b) {
   return true;
 }
 
+std::vector<TensorDesc> described(std::span<const Tensor* const> arguments) {
+  std::vector<TensorDesc> all;
+  for (auto* argument : arguments)
+    all.push_back(argument->defined() ? describe(impl_of(*argument))
+                                      : describe(DType::f32, {}, {}));
+  return all;
+}
+
+std::vector<uint32_t> first_in_memory(std::span<const Input> inputs) {
+  std::vector<uint32_t> first;
+  for (uint32_t k = 0; k < inputs.size(); ++k) {
+    first.push_back(k);
+    for (uint32_t j = 0; j < k && first[k] == k; ++j)
+      if (inputs[j].id == inputs[k].id) first[k] = j;
+  }
+  return first;
+}
+
 OpenTrace open_trace(Trace trace, const Wiring& wiring, std::vector<TensorDesc> arguments) {
   OpenTrace open{std::move(trace), {}, std::move(arguments)};
   Trace& t = open.trace;
+  const std::vector<uint32_t> first = first_in_memory(t.inputs);
+  std::vector<uint64_t> begins(t.inputs.size(), ~uint64_t{0});
+  for (size_t k = 0; k < t.inputs.size(); ++k)
+    begins[first[k]] = std::min(begins[first[k]], t.inputs[k].offset);
   for (size_t i = 0; i < t.accesses.size(); ++i)
     if (const int32_t k = wiring.input_of_access[i]; k >= 0)
-      t.accesses[i].offset -= t.inputs[static_cast<size_t>(k)].offset;
+      t.accesses[i].offset -= begins[first[static_cast<size_t>(k)]];
   for (size_t k = 0; k < t.inputs.size(); ++k)
-    if (!wiring.pinned[k]) t.inputs[k].offset = 0;
+    if (!wiring.pinned[k]) t.inputs[k].offset -= begins[first[k]];
   for (auto& node : t.nodes) {
     auto& opened = open.nodes.emplace_back();
     for (uint32_t k = 0; node.draw >= 0 && k < 2; ++k) t.scalars[node.first_scalar + k] = Scalar();
@@ -105,9 +128,13 @@ void NumberVisitor::visit(OpenTrace& open) {
   Trace& trace = open.trace;
   for (size_t i = 0; i < trace.nodes.size(); ++i) visit(open.nodes[i], trace.nodes[i]);
   for (auto& access : trace.accesses) bytes(access.offset);
+  for (auto& input : trace.inputs) bytes(input.offset);
   for (auto& value : trace.values)
     if (value.inside) bytes(value.bytes);
-  for (auto& kept : trace.kept) shape(kept.shape), list(kept.strides), integer(kept.offset);
+  for (auto& kept : trace.kept) {
+    shape(kept.shape), list(kept.strides), integer(kept.offset);
+    bytes(kept.written);
+  }
   for (auto& argument : open.arguments) tensor(argument);
   for (auto& number : trace.scalars) scalar(number);
 }

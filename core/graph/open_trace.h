@@ -23,11 +23,17 @@ struct OpenTrace {
   std::vector<TensorDesc> arguments;  // those that are undefined are scalars
 };
 
+// Returns for each input the first one in the same memory.
+std::vector<uint32_t> first_in_memory(std::span<const Input> inputs);
+
+// Returns what each of them is like.
+std::vector<TensorDesc> described(std::span<const Tensor* const> arguments);
+
 // Whether strides lead to the same elements: in dimensions of size 1, they mean nothing.
 bool same_strides(const Shape& shape, const Strides& a, const Strides& b);
 
-// Opens a trace. Offsets of accesses that go through inputs count from these then, and random
-// numbers, which are no numbers of the function, are zeros.
+// Opens a trace. Offsets of accesses that go through inputs count from the first input in the same
+// memory then, and random numbers, which are no numbers of the function, are zeros.
 OpenTrace open_trace(Trace trace, const Wiring& wiring, std::vector<TensorDesc> arguments);
 
 // What is done to each number that may depend on sizes: first to those of the nodes in their order.
@@ -44,17 +50,18 @@ class NumberVisitor {
   void visit(OpenTrace& open);
   // Visits those of the call of one node.
   void visit(OpenTrace::Node& node, TraceNode& of);
+  // For who has more of them.
+  void bytes(uint64_t& number);
+  void list(Shape& numbers);
+  void shape(Shape& sizes);
+  void attributes(Attrs& attributes);
 
  protected:
   ~NumberVisitor() = default;
 
  private:
-  void bytes(uint64_t& number);
-  void list(Shape& numbers);
-  void shape(Shape& sizes);
   void strides(const Shape& shape, Strides& strides);
   void tensor(TensorDesc& tensor);
-  void attributes(Attrs& attributes);
 };
 
 // All of them.

@@ -40,8 +40,11 @@ bool Signature::fits_around(size_t count) const {
          tensors.size() == count && same_autocast(autocast);
 }
 
-bool Signature::fits(std::span<const Tensor* const> arguments) const {
-  if (!fits_around(arguments.size())) return false;
+bool Signature::fits(std::span<const Tensor* const> arguments,
+                     std::span<const int64_t> of_call) const {
+  if (!fits_around(arguments.size()) ||
+      !std::equal(sizes.begin(), sizes.end(), of_call.begin(), of_call.end()))
+    return false;
   for (size_t i = 0; i < tensors.size(); ++i) {
     const TensorImpl* t = arguments[i]->impl().get();
     if (!is_like(tensors[i], t)) return false;
@@ -61,7 +64,7 @@ bool DynamicSignature::fits(std::span<const Tensor* const> arguments) const {
     if (t->shape.size() != rank) return false;
     bool has_dynamic = false;
     for (size_t d = 0; d < rank; ++d) {
-      const bool dynamic = is_listed(dimensions, d, rank);
+      const bool dynamic = all_dimensions || is_listed(dimensions, d, rank);
       if (!dynamic && t->shape[d] != kind.shape[d]) return false;
       has_dynamic = has_dynamic || dynamic;
     }
@@ -88,12 +91,13 @@ std::optional<Sizes> dynamic_sizes(std::span<const Tensor* const> arguments,
   return sizes.empty() ? std::nullopt : std::optional(std::move(sizes));
 }
 
-Signature signature_of(std::span<const Tensor* const> arguments) {
+Signature signature_of(std::span<const Tensor* const> arguments, std::span<const int64_t> sizes) {
   Signature s{.grad = grad_enabled(),
               .guarded = device_guard_active(),
               .device = default_device(),
               .autocast = {},
-              .tensors = {}};
+              .tensors = {},
+              .sizes = Sizes(sizes.begin(), sizes.end())};
   for (auto* guard = innermost_autocast; guard; guard = guard->outer())
     s.autocast.push_back(guard->setting());
   for (auto* argument : arguments) {
