@@ -2,10 +2,12 @@
 // the same machine; `ratio` is that of their least times. docs/compile.md says what a program
 // saves. A third one is compiled without the passes `residuals` and `activations`, and `folding` is
 // the ratio to it. `making_us` is what the calls take until there is a program, more than plain
-// ones. bench/compare_compile.py prints them beside torch.compile.
+// ones. bench/compare_compile.py prints them beside torch.compile. Those of groups/ are compiled
+// with and without the pass `pointwise` instead, and `fusing` is their ratio.
 #include <algorithm>
 #include <chrono>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "subject.h"
@@ -100,10 +102,81 @@ void four_operators(benchmark::State& state) {
 }
 
 // gelu in the form with erf, written from its parts.
+Tensor gelu_parts(const Tensor& a) { return a * 0.5 * (erf(a * 0.7071067811865476) + 1.0); }
 void gelu_of_parts(benchmark::State& state) {
   const Tensor x = randn({state.range(0)});
-  beside(
-      state, 1, [](const Tensor& a) { return a * 0.5 * (erf(a * 0.7071067811865476) + 1.0); }, x);
+  beside(state, 1, gelu_parts, x);
+}
+
+// Times what is compiled of a function with and without groups.
+template <class Function, class... Arguments>
+void groups(benchmark::State& state, const Function& function, const Arguments&... arguments) {
+  const NoGrad guard;
+  const int64_t numel = state.range(0) * state.range(1);
+  const int calls = static_cast<int>(std::clamp<int64_t>(1'000'000 / numel, 1, 300));
+  auto together = compile(function, {.measure = false}),
+       apart = compile(function, {.passes = {.pointwise = false}, .measure = false});
+  double least[2] = {1e9, 1e9};
+  const auto time = [&](auto& compiled, double& best) {
+    const auto began = std::chrono::steady_clock::now();
+    for (int i = 0; i < calls; ++i) compiled(arguments...).wait();
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
+    best = std::min(best, took.count() / calls);
+  };
+  for (int i = 0; i < 4; ++i) together(arguments...).wait(), apart(arguments...).wait();
+  for (auto _ : state) time(together, least[0]), time(apart, least[1]);
+  state.counters["together_us"] = least[0] * 1e6;
+  state.counters["apart_us"] = least[1] * 1e6;
+  state.counters["fusing"] = least[0] / least[1];
+  const std::string text = together.explain();
+  for (size_t at = 0; (at = text.find(" fused: ", at)) != text.npos; ++at)
+    state.counters[text.compare(at - 3, 3, "not") == 0 ? "not_fused" : "fused"] += 1;
+}
+
+void group_of_gelu(benchmark::State& state) {
+  groups(state, gelu_parts, randn({state.range(0), state.range(1)}));
+}
+void group_of_two(benchmark::State& state) {
+  groups(
+      state, [](const Tensor& a, const Tensor& b) { return (a + b) * 0.5; },
+      randn({state.range(0), state.range(1)}), randn({state.range(0), state.range(1)}));
+}
+// A bias for each column, and a scale for each row.
+void group_of_bias(benchmark::State& state) {
+  groups(
+      state, [](const Tensor& a, const Tensor& b, const Tensor& s) { return (a + b).relu() * s; },
+      randn({state.range(0), state.range(1)}), randn({state.range(1)}), randn({state.range(0), 1}));
+}
+void group_of_norm(benchmark::State& state) {
+  groups(
+      state,
+      [](const Tensor& a) {
+        const Tensor centred = a - a.mean({-1}, true);
+        return centred / ((centred * centred).mean({-1}, true) + 1e-5).sqrt();
+      },
+      randn({state.range(0), state.range(1)}));
+}
+void group_of_softmax(benchmark::State& state) {
+  groups(
+      state,
+      [](const Tensor& a) {
+        const Tensor e = (a - amax(a, {-1}, true)).exp();
+        return e / e.sum({-1}, true);
+      },
+      randn({state.range(0), state.range(1)}));
+}
+void group_of_adam(benchmark::State& state) {
+  const Shape shape{state.range(0), state.range(1)};
+  Tensor m = zeros(shape), v = zeros(shape), w = randn(shape);
+  groups(
+      state,
+      [=](const Tensor& g) mutable {
+        m.mul_(0.9).add_(g * 0.1);
+        v.mul_(0.999).add_(g * g * 0.001);
+        w.sub_(m / (v.sqrt() + 1e-8) * 1e-3);
+        return g.sum();
+      },
+      randn(shape));
 }
 
 template <class Optimizer, class Options>
@@ -150,5 +223,14 @@ int main(int argc, char** argv) {
       ->UseRealTime();
   benchmark::RegisterBenchmark("compile/step", chapter_step)->Arg(1)->Arg(256)->UseRealTime();
   benchmark::RegisterBenchmark("compile/lenet", lenet_step)->Arg(64)->Arg(256)->UseRealTime();
+  for (auto [name, subject] : {std::pair("groups/gelu", group_of_gelu),
+                               {"groups/two", group_of_two},
+                               {"groups/bias", group_of_bias},
+                               {"groups/norm", group_of_norm},
+                               {"groups/softmax", group_of_softmax},
+                               {"groups/adam", group_of_adam}})
+    benchmark::RegisterBenchmark(name, subject)
+        ->ArgsProduct({{4, 64, 1024}, {8, 64, 256, 4096}})
+        ->UseRealTime();
   return bench::run(argc, argv);
 }

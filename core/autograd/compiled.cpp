@@ -85,7 +85,8 @@ CompiledHistory::CompiledHistory(std::span<const Tensor* const> arguments,
                                  const CompileOptions& options)
     : copy_(next_node_number(0), as_they_begin(arguments)),
       options_{.max_programs = std::max(CompileOptions().max_programs, options.max_programs),
-               .passes = options.passes},
+               .passes = options.passes,
+               .measure = options.measure},
       arguments_(arguments.begin(), arguments.end()),
       pinned_(arguments.size()) {
   std::vector<Edge> edges;

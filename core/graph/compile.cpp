@@ -168,6 +168,29 @@ KindOfCall* CompiledCalls::State::kind_for(std::span<const Tensor* const> argume
   return &kinds.front();
 }
 
+namespace {
+
+void run_program(KnownProgram& known, std::span<const Tensor* const> arguments,
+                 std::vector<Tensor>& results) {
+  std::optional<StopWatch> watch;
+  if (known.timing.awaits_replay()) watch.emplace(known.program->devices());
+  known.program->run(arguments, results);
+  if (watch) known.timing.note_replay(watch->stop());
+  if (known.history) known.history->give(arguments, results);
+}
+
+}  // namespace
+
+bool CompiledCalls::State::is_aside(KindOfCall& kind) {
+  const recording::World now = recording::world();
+  for (auto& known : kind.programs) {
+    if (known.timing.aside() == 0 || !known.is_right_in(now)) continue;
+    if (known.timing.pass()) known.next_look = known.program->replays;
+    return true;
+  }
+  return false;
+}
+
 bool CompiledCalls::State::replay(KindOfCall& kind, std::span<const Tensor* const> arguments,
                                   std::vector<Tensor>& results) {
   const recording::World now = recording::world();
@@ -181,8 +204,7 @@ bool CompiledCalls::State::replay(KindOfCall& kind, std::span<const Tensor* cons
     }
     if (known != kind.programs.begin())
       kind.programs.splice(kind.programs.begin(), kind.programs, known);
-    kind.programs.front().program->run(arguments, results);
-    if (auto& history = kind.programs.front().history) history->give(arguments, results);
+    run_program(kind.programs.front(), arguments, results);
     return true;
   }
   return false;
@@ -195,12 +217,17 @@ void CompiledCalls::State::record(KindOfCall& kind, std::span<const Tensor* cons
   if (kind.tries_in(before) >= kMostTries || !recorder.begin(arguments))
     return run_plainly(body, results);
   RecordedCall call;
+  std::optional<double> took;
   try {
+    std::optional<StopWatch> watch;
+    if (const Program* program = options.measure ? kind.looked_at(before) : nullptr)
+      watch.emplace(program->devices());
     call.history = begin_history(arguments, options);
     {
       const OwnCasts casts;
       body.call(body.self, results);
     }
+    if (watch) took = watch->stop();
     if (!call.history->look(results)) call.history = nullptr;
     call.trace = recorder.end(results, call.history.get());
   } catch (...) {
@@ -210,7 +237,7 @@ void CompiledCalls::State::record(KindOfCall& kind, std::span<const Tensor* cons
   if (call.history) call.history->settle(call.trace);
   ++recorded_calls;
   learn_sizes(arguments, call, before);
-  learn(kind, std::move(call), before);
+  learn(kind, std::move(call), before, took);
 }
 
 // A number that differs is an error, unless something was changed that may be the reason.
@@ -223,7 +250,7 @@ void CompiledCalls::State::require_same_number(const Match& found, bool somethin
 }
 
 void CompiledCalls::State::learn(KindOfCall& kind, RecordedCall call,
-                                 const recording::World& before) {
+                                 const recording::World& before, std::optional<double> took) {
   ++kind.tries_in(before);
   if (!call.trace.refusal.empty()) {
     kind.note = call.trace.refusal;
@@ -234,8 +261,10 @@ void CompiledCalls::State::learn(KindOfCall& kind, RecordedCall call,
         with_history(known->program->compare(call.trace), known->history.get(), call.history.get());
     if (found.difference.empty()) {
       known->note_right_in(recording::world());
-      if (known->program->replays >= known->next_look)
+      if (known->program->replays >= known->next_look) {
         known->next_look = look_after(known->next_look);
+        known->timing.note_look(took);
+      }
       kind.tries.clear();
       known->program->take_host_work(std::move(call.trace));
       kind.programs.splice(kind.programs.begin(), kind.programs, known);
@@ -344,6 +373,7 @@ void CompiledCalls::call(std::span<const Tensor* const> arguments, const Compile
   KindOfCall* const kind = state.kind_for(arguments);
   state.had_no_room = !kind;
   if (!kind) return state.run_plainly(body, results);
+  if (state.is_aside(*kind)) return state.run_plainly(body, results);
   if (state.replay(*kind, arguments, results)) return;
   if (state.derive(*kind, arguments) && state.replay(*kind, arguments, results)) return;
   state.record(*kind, arguments, body, results);

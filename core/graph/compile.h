@@ -52,6 +52,10 @@ struct CompileOptions {
   // sizes do follows from theirs, and the function is not run for them; docs/compile.md says what
   // has to hold for that.
   std::vector<int64_t> dynamic = {};
+  // Whether replays are timed beside the function, when that runs once more to be compared with its
+  // program. A program that is clearly slower several times in a row is set aside, and the function
+  // runs itself for a while. Results are the same bit for bit.
+  bool measure = true;
 };
 
 // Names for a program that is saved.

@@ -20,6 +20,7 @@
 #include <tenon/core/graph/dynamic.h>
 #include <tenon/core/graph/history.h>
 #include <tenon/core/graph/program.h>
+#include <tenon/core/graph/timing.h>
 
 namespace tenon {
 namespace graph {
@@ -82,6 +83,7 @@ struct KnownProgram {
   std::vector<recording::World> worlds;  // in which it is known to be right, the last one first
   uint64_t next_look;    // how many replays there are before it is compared with the function
   bool derived = false;  // from calls of other sizes
+  Timing timing = {};
 
   bool is_right_in(const recording::World& world) const {
     return std::find(worlds.begin(), worlds.end(), world) != worlds.end();
@@ -127,6 +129,14 @@ struct KindOfCall {
   bool asked = false;    // such a program was asked for what it does
 
   uint64_t replays() const;
+  // Returns the program of this world with which the call that comes is compared; null if there is
+  // none.
+  const Program* looked_at(const recording::World& world) const {
+    for (auto& known : programs)
+      if (known.is_right_in(world) && known.program->replays >= known.next_look)
+        return known.program.get();
+    return nullptr;
+  }
   int& tries_in(const recording::World& world);
 };
 
@@ -167,6 +177,8 @@ struct CompiledCalls::State {
   // one of them is 0 or 1.
   std::optional<graph::Sizes> sizes_of(std::span<const Tensor* const> arguments) const;
   graph::DynamicSignature dynamic_signature_of(std::span<const Tensor* const> arguments) const;
+  // Whether the function runs itself for now, because its program is slower; counts the call.
+  static bool is_aside(graph::KindOfCall& kind);
   // Returns null if there is no room for these.
   graph::KindOfCall* kind_for(std::span<const Tensor* const> arguments);
   // Of the kinds whose programs were derived, or of the others, the one that was used longest ago;
@@ -189,7 +201,9 @@ struct CompiledCalls::State {
               std::vector<Tensor>& results);
   void record(graph::KindOfCall& kind, std::span<const Tensor* const> arguments,
               const CompiledBody& body, std::vector<Tensor>& results);
-  void learn(graph::KindOfCall& kind, graph::RecordedCall call, const recording::World& before);
+  // `took`: the seconds of the call, if they were measured.
+  void learn(graph::KindOfCall& kind, graph::RecordedCall call, const recording::World& before,
+             std::optional<double> took);
   void compare(graph::KindOfCall& kind, graph::RecordedCall call, const recording::World& before);
   void make_program(graph::KindOfCall& kind, graph::RecordedCall call, graph::Wiring wiring);
   static void require_same_number(const graph::Match& found, bool something_changed);

@@ -76,6 +76,14 @@ std::string text_of(const KnownProgram& known, const std::list<KnownDynamic>& dy
     for (auto* context : devices) text += " " + context->name;
     text += "\n";
   }
+  if (known.timing.is_known())
+    text += fmt::format("      a replay took {:.1f} us, and the function itself {:.1f}\n",
+                        known.timing.replay() * 1e6, known.timing.function() * 1e6);
+  if (known.timing.aside())
+    text += fmt::format(
+        "      it is set aside, because it is slower: the function runs itself for "
+        "the next {} calls\n",
+        known.timing.aside());
   if (host_parts)
     text += fmt::format("      steps of optimizers, which the host takes: {}\n", host_parts);
   text += fmt::format("      operators: {}\n", operators_of(trace));

@@ -1,7 +1,9 @@
 // Whole training steps, compiled and as always: the same bits everywhere.
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <boost/test/unit_test.hpp>
@@ -241,6 +243,54 @@ BOOST_AUTO_TEST_CASE(gradients_that_are_summed_over_two_calls) {
     for (auto* run : {a.get(), b.get()}) run->optimizer->step(), run->optimizer->zero_grad();
   }
   BOOST_TEST(says(compiled, "2 programs made"));
+}
+
+namespace {
+
+// Steps that a replay takes, outside of the function, may be made to wait.
+struct SlowSGD : optim::SGD {
+  using optim::SGD::SGD;
+  bool inside = false;
+  int slow = 0;  // of the replays that come
+  void step() override {
+    if (!inside && slow > 0) --slow, std::this_thread::sleep_for(std::chrono::milliseconds(30));
+    optim::SGD::step();
+  }
+};
+
+}  // namespace
+
+// The replays that are timed wait a thousand times as long as the function takes.
+BOOST_AUTO_TEST_CASE(a_program_that_is_slower_than_its_function_is_set_aside) {
+  for (const bool measure : {true, false}) {
+    const Tensor w = ones({3}).requires_grad_(), plain = ones({3}).requires_grad_();
+    SlowSGD slow({w}, {.lr = 0.1});
+    optim::SGD sgd({plain}, {.lr = 0.1});
+    const auto step = [](const Tensor& of, optim::Optimizer& optimizer, const Tensor& x) {
+      optimizer.zero_grad();
+      (of * x).sum().backward();
+      optimizer.step();
+    };
+    int runs = 0;
+    auto compiled = compile(
+        [&](const Tensor& x) {
+          slow.inside = true;
+          if (++runs > 2) slow.slow = 3;
+          step(w, slow, x);
+          slow.inside = false;
+        },
+        {.measure = measure});
+    for (int i = 0; i < 400; ++i) {
+      const Tensor x = full({3}, i * 0.01);
+      compiled(x);
+      step(plain, sgd, x);
+      if (runs > 6) break;  // it runs itself
+    }
+    BOOST_TEST(same_bits(w, plain));
+    BOOST_TEST((runs > 6) == measure);
+    BOOST_TEST(says(compiled, "it is set aside, because it is slower") == measure);
+    BOOST_TEST(says(compiled, "and the function itself") == measure);
+  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()
