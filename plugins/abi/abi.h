@@ -474,8 +474,8 @@ enum {
 };
 
 /* Recording of a stream's work for replay, version 1. From begin to end, what is queued on the
- * stream is recorded, not run. Pointers and scalars are part of the recording: the host keeps that
- * memory private to the graph, and destroys a plan that ran after it.
+ * stream is recorded, not run. Pointers and scalars are part of the recording: the host frees none
+ * of that memory before the last launch, and destroys the graph before the plans that ran.
  *
  * Only runs of plans are queued. The host neither copies nor records or waits for events on a
  * capturing stream, nor makes another stream wait for it; a plugin that is asked all the same
