@@ -182,9 +182,8 @@ void run_program(KnownProgram& known, std::span<const Tensor* const> arguments,
 }  // namespace
 
 bool CompiledCalls::State::is_aside(KindOfCall& kind) {
-  const recording::World now = recording::world();
   for (auto& known : kind.programs) {
-    if (known.timing.aside() == 0 || !known.is_right_in(now)) continue;
+    if (known.timing.aside() == 0 || !known.is_right_in(recording::world())) continue;
     if (known.timing.pass()) known.next_look = known.program->replays;
     return true;
   }

@@ -176,6 +176,40 @@ BOOST_AUTO_TEST_CASE(values_that_share_memory_go_on_to_do_so) {
   BOOST_TEST_MESSAGE(text);
 }
 
+// Gradient rules read parts of parameters from other places, and what was changed in place.
+BOOST_AUTO_TEST_CASE(parts_of_parameters_and_changes_in_place_follow) {
+  const Tensor table = randn({64, 6}).requires_grad_(), w = randn({6, 6}).requires_grad_(),
+               image = randn({3, 2, 3, 3}).requires_grad_();
+  const auto sequences = [&](const Tensor& x) {
+    const int64_t t = x.size(1);
+    Tensor h = matmul(x * table.narrow(0, 64 - t, t), w);
+    h.relu_();
+    return layer_norm(h + table.narrow(0, 0, t), {6}).mean({1});
+  };
+  const auto images = [&](const Tensor& x) {
+    Tensor h = conv2d(x, image, Tensor(), {.padding = 1});
+    h.mul_(2.0).add_(1.0);
+    return max_pool2d(gelu(h) * h, 2).flatten(1);
+  };
+  auto of_sequences = compile(sequences, {.dynamic = {0, 1}});
+  auto of_images = compile(images, kBatches);
+  for (int i = 0; i < 40; ++i) {
+    const Tensor x = randn({2 + i * 5 % 7, 2 + i * 3 % 11, 6});
+    Tensor y = randn({2 + i * 5 % 11, 2, 6, 6});
+    if (i % 2) y = y.to(channels_last);
+    const Autocast guard(bf16, {.enabled = i >= 20});
+    BOOST_TEST_CONTEXT(x.shape()) {
+      BOOST_TEST(
+          same_bits(gradients(of_sequences(x), {table, w}), gradients(sequences(x), {table, w})));
+      BOOST_TEST(same_bits(gradients(of_images(y), {image}), gradients(images(y), {image})));
+    }
+  }
+  for (const std::string& text : {of_sequences.explain(), of_images.explain()}) {
+    BOOST_TEST(text.find("programs follow from these") != text.rfind("programs follow from these"));
+    BOOST_TEST_MESSAGE(text);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(graphs_are_kept_or_freed_and_changes_are_found_as_always) {
   const Tensor w = randn({3}).requires_grad_();
   const auto plain = [&](const Tensor& x) { return std::pair((x * w).sum(), x + w); };
