@@ -133,6 +133,7 @@ void PluginStream::close_graphs() {
   std::unique_lock lock(mutex_);
   if (closed()) return;
   graphs_closed_ = true;
+  if (graphs_.empty()) return;
   wait_until_idle(lock);
   destroy_graphs();
 }
