@@ -93,6 +93,23 @@ void linear_and_sum(benchmark::State& state) {
       state, 10, [&](const Tensor& x, const Tensor& r) { return linear(x, w, b) + r; },
       randn({state.range(0), state.range(1)}), randn({state.range(0), state.range(1)}));
 }
+// A convolution of a batch that keeps its channels and the size of its images; without a batch
+// norm, which would take the sum and the activation itself.
+void conv_with_relu(benchmark::State& state, bool adds) {
+  const int64_t channels = state.range(1), side = state.range(2);
+  const Tensor w = randn({channels, channels, 3, 3}) * 0.05, b = randn({channels}),
+               x = randn({state.range(0), channels, side, side});
+  const NoGrad guard;
+  beside(
+      state, 5,
+      [&](const Tensor& a, const Tensor& r) {
+        const Tensor y = conv2d(a, w, b, {.padding = 1});
+        return relu(adds ? y + r : y);
+      },
+      x, randn(x.shape()));
+}
+void conv_and_relu(benchmark::State& state) { conv_with_relu(state, false); }
+void conv_and_sum(benchmark::State& state) { conv_with_relu(state, true); }
 
 // Operators that do next to nothing: what is left is the way to them.
 void four_operators(benchmark::State& state) {
@@ -224,6 +241,14 @@ int main(int argc, char** argv) {
       ->Args({512, 256})
       ->Args({4096, 512})
       ->UseRealTime();
+  for (auto& [name, f] : std::initializer_list<std::pair<const char*, void (*)(benchmark::State&)>>{
+           {"compile/conv_and_relu", conv_and_relu}, {"compile/conv_and_sum", conv_and_sum}})
+    benchmark::RegisterBenchmark(name, f)
+        ->Args({32, 16, 32})
+        ->Args({8, 64, 56})
+        ->Args({1, 64, 56})
+        ->Args({8, 256, 14})
+        ->UseRealTime();
   benchmark::RegisterBenchmark("compile/step", chapter_step)->Arg(1)->Arg(256)->UseRealTime();
   benchmark::RegisterBenchmark("compile/lenet", lenet_step)->Arg(64)->Arg(256)->UseRealTime();
   using Subject = std::pair<const char*, void (*)(benchmark::State&)>;

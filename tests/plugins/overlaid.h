@@ -22,13 +22,15 @@ struct Attr {
   Attr(const char* n, int64_t value) : name(n), kind(TN_ATTR_INT), number(value) {}
   Attr(const char* n, bool value) : name(n), kind(TN_ATTR_BOOL), number(value) {}
   Attr(const char* n, int value) : Attr(n, int64_t{value}) {}
+  Attr(const char* n, const char* value) : name(n), kind(TN_ATTR_STRING), text(value) {}
   Attr(const char* n, Dims values) : name(n), kind(TN_ATTR_INTS), numbers(std::move(values)) {}
   tn_attr raw() const {
-    return {sizeof(tn_attr), name, kind, number, 0, nullptr, numbers.size(), numbers.data()};
+    return {sizeof(tn_attr), name, kind, number, 0, text, numbers.size(), numbers.data()};
   }
   const char* name;
   tn_attr_kind kind;
   int64_t number = 0;
+  const char* text = nullptr;
   Dims numbers;
 };
 

@@ -2,11 +2,12 @@
 #include <utility>
 
 #include "kernels/convolution/shared.h"
+#include "kernels/pointwise/finish.h"
 
 namespace tenon::onednn {
 namespace {
 
-enum Operand : size_t { kIn, kWeight, kBias, kOut, kKeptWeight, kOperands };
+enum Operand : size_t { kIn, kWeight, kBias, kResidual, kOut, kKeptWeight, kOperands };
 
 // Images that a job takes through the blocked layouts at a time should stay in its cache.
 constexpr int64_t kCacheBytes = 256 << 10;
@@ -32,6 +33,7 @@ struct Jobs {
 // The convolution and the gradient of its input: feature maps in, a weight, feature maps out.
 struct Through {
   const Conv& conv;
+  const Finish& ending;
   bool forward = conv.kind == sdk::ConvKind::forward;
   int64_t channels = forward ? conv.o : conv.c;  // of the result
   const Dims &in_strides = forward ? conv.x_strides : conv.y_strides,
@@ -43,6 +45,7 @@ struct Through {
   Job job(Jobs& jobs, const ConvPart& part, int64_t at_once, const Primitive& primitive) const;
   Arranged input(Jobs& jobs, const ConvPart& part, int64_t at_once,
                  const Primitive& primitive) const;
+  Step last_step(const ConvPart& part, const Argument& out) const;
   Primitive primitive(int64_t images, int64_t some) const {
     return forward ? conv.forward(images, some) : conv.backward_input(images, some);
   }
@@ -96,6 +99,26 @@ Arranged Through::input(Jobs& jobs, const ConvPart& part, int64_t at_once,
   return {shared, {}};
 }
 
+// What follows the convolution itself, on the rows that a job has just written to `out`.
+Step Through::last_step(const ConvPart& part, const Argument& out) const {
+  const int64_t images = out.desc.dims[0], size = conv.element;
+  // Elements side by side: all, or the channels of the part in an image or in a pixel.
+  const bool whole = part.channels == channels, by_pixels = out_strides[1] == 1;
+  const int64_t planes = by_pixels ? 1 : out_plane, runs = by_pixels ? images * out_plane : images,
+                count = whole ? images * channels * out_plane : part.channels * planes,
+                step = channels * planes * size;
+  Argument added = out;
+  added.operand = kResidual;
+  Step last{{}, {out}};
+  if (ending.residual) last.arguments.push_back(added);
+  last.own = [=, ending = ending, times = whole ? 1 : runs](void* const* arguments) {
+    auto* y = static_cast<char*>(arguments[0]);
+    const auto* r = ending.residual ? static_cast<const char*>(arguments[1]) : nullptr;
+    for (int64_t i = 0; i < times; ++i) ending(y + i * step, r ? r + i * step : nullptr, count);
+  };
+  return last;
+}
+
 Job Through::job(Jobs& jobs, const ConvPart& part, int64_t at_once,
                  const Primitive& primitive) const {
   Work& work = jobs.work;
@@ -123,6 +146,7 @@ Job Through::job(Jobs& jobs, const ConvPart& part, int64_t at_once,
     std::vector<Step> all = x.copy;
     all.push_back(std::move(step));
     all.insert(all.end(), y.copy.begin(), y.copy.end());
+    if (ending) all.push_back(last_step(part, out));
     return all;
   };
   const Argument of_copy = w.argument.operand == kWeight
@@ -131,8 +155,8 @@ Job Through::job(Jobs& jobs, const ConvPart& part, int64_t at_once,
   return {w.copy, steps(w.argument), steps(of_copy), part.images / at_once};
 }
 
-tn_plan* make_through(const Conv& conv) {
-  const Through through{conv};
+tn_plan* make_through(const Conv& conv, const Finish& ending) {
+  const Through through{conv, ending};
   Work work, work_with_kept;
   Kept kept(kWeight, kKeptWeight, 2);
   std::map<std::array<int64_t, 2>, Primitive> known;
@@ -159,14 +183,19 @@ tn_plan* make_through(const Conv& conv) {
   for (auto& job : jobs) work_with_kept.add({}, job.repeated_with_kept, job.times);
   const int64_t lanes = vector_lanes(), group = through.channels / conv.groups;
   const double padded = double(ceil_div(group, lanes) * lanes) / double(group);
-  const bool bias = conv.bias;
-  const sdk::PlanOptions options{work_with_kept.workspace_bytes(), conv.cost_ns(padded, 0.05),
+  const double last_ns = ending.ns() * double(conv.n * through.channels * through.out_plane);
+  const sdk::PlanOptions options{work_with_kept.workspace_bytes(),
+                                 conv.cost_ns(padded, 0.05) + static_cast<uint64_t>(last_ns),
                                  TN_PLAN_INPUT_VERSIONS};
   return sdk::make_plan(
-      [bias, work = std::move(work), work_with_kept = std::move(work_with_kept),
+      [ending, bias = conv.bias, work = std::move(work), work_with_kept = std::move(work_with_kept),
        kept = std::move(kept)](const tn_run& run) mutable {
-        void* operands[kOperands] = {run.inputs[0], run.inputs[1], bias ? run.inputs[2] : nullptr,
-                                     run.outputs[0], nullptr};
+        void* operands[kOperands] = {run.inputs[0],
+                                     run.inputs[1],
+                                     bias ? run.inputs[2] : nullptr,
+                                     ending.residual ? run.inputs[ending.residual.input] : nullptr,
+                                     run.outputs[0],
+                                     nullptr};
         const bool there = kept.provide(operands, sdk::input_version(run, 1));
         (there ? work_with_kept : work).run(operands, run.workspace);
       },
@@ -186,9 +215,11 @@ bool each_tap_meets_image(int64_t size, int64_t kernel, int64_t stride, int64_t 
 
 tn_plan* make_conv(tn_device*, const Request& request) {
   const Conv conv(request);
-  if (conv.empty) return make_empty_sum(request, conv.bias, conv.oh * conv.ow, false);
+  const Finish ending =
+      conv.kind == sdk::ConvKind::forward ? Finish::of(request, conv.type, 3) : Finish{};
+  if (conv.empty) return make_empty_sum(request, conv.bias, conv.oh * conv.ow, ending.relu);
   return conv.kind == sdk::ConvKind::backward_weight ? make_backward_weight(conv)
-                                                     : make_through(conv);
+                                                     : make_through(conv, ending);
 }
 
 const sdk::Kernel registration({"conv2d", "conv2d_backward_input", "conv2d_backward_weight"},

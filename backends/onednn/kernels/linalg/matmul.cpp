@@ -7,10 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include <tenon/plugins/sdk/requests/activation.h>
 #include <tenon/plugins/sdk/requests/linalg.h>
-#include <tenon/plugins/sdk/requests/residual.h>
 
+#include "kernels/pointwise/finish.h"
 #include "runtime/common.h"
 
 namespace tenon::onednn {
@@ -79,8 +78,8 @@ struct Product {
   dnnl_data_type_t type;
   int64_t batch, m, n, k;
   Matrix a, b;
-  bool bias, relu;
-  sdk::ResidualRequest residual;
+  bool bias;
+  Finish ending;
   // An operand of bf16 that oneDNN cannot read is first copied to scratch memory, row by row.
   bool copies_a = false, copies_b = false;
 
@@ -112,21 +111,14 @@ struct Product {
   Unreadable lay_out();
 };
 
-// Other activations are for the base, whose functions have other bits than oneDNN's.
-bool ends_with_relu(const Request& request) {
-  const auto activation = sdk::ActivationRequest::from(request);
-  if (activation && activation.op != "relu")
-    unsupported("of activations it computes relu alone, not {}", activation.op);
-  return activation || request.op() == "linear_relu";
-}
+// Of the operator, a bias that is absent included.
+uint32_t inputs_of(const Request& request) { return request.op() == "matmul" ? 2 : 3; }
 
 Product::Product(const Request& request, const sdk::ProductRequest& r)
     : asked(r),
       type(compute_type(r.dtype)),
       bias(r.bias),
-      relu(ends_with_relu(request)),
-      residual(sdk::ResidualRequest::from(request, request.op() == "matmul" ? 2 : 3)) {
-  if (residual && type != dnnl_f32) unsupported("residuals are added in f32 alone");
+      ending(Finish::of(request, type, inputs_of(request))) {
   if (base_computes(type) && (r.m == 1 || r.n == 1))
     unsupported("the product of a matrix and a vector is limited by memory, not by computing");
   if (base_computes(type) && r.k <= kShallow)
@@ -267,31 +259,16 @@ bool Product::add_with_kept(Work& work, Kept& kept, const Part& part, const Prim
   return false;  // nothing is packed, or brought into that layout, but by reference code
 }
 
-// As the base's relu: oneDNN's turns NaN into 0; here NaN stays, and so does -0.
-void rectify(float* y, int64_t count) {
-  for (int64_t i = 0; i < count; ++i) y[i] = y[i] < 0 ? 0 : y[i];
-}
-void rectify(uint16_t* y, int64_t count) {
-  for (int64_t i = 0; i < count; ++i) y[i] = rectified(y[i]);
-}
-
-// Of f32 alone: others are refused.
-void add(const float* from, float* y, int64_t count) {
-  for (int64_t i = 0; i < count; ++i) y[i] += from[i];
-}
-void add(const uint16_t*, uint16_t*, int64_t) {}
-
 // `added` is the residual, or null.
 template <class T>
 void Product::finish(const Part& part, const void* workspace, const void* added, void* y) const {
-  if (!part.in_scratch && !relu && !added) return;
+  if (!part.in_scratch && !ending) return;
   const auto* from = reinterpret_cast<const T*>(static_cast<const char*>(workspace) + part.scratch);
   for (int64_t row = part.row; row < part.row + part.rows * part.count; ++row) {
     const int64_t at = (part.first * m + row) * n + part.column;
     T* to = static_cast<T*>(y) + at;
     if (part.in_scratch) std::copy_n(from + row * part.cols, part.cols, to);
-    if (added) add(static_cast<const T*>(added) + at, to, part.cols);
-    if (relu) rectify(to, part.cols);
+    ending(to, added ? static_cast<const T*>(added) + at : nullptr, part.cols);
   }
 }
 
@@ -330,17 +307,17 @@ uint64_t cost_ns(const Product& p) {
       p.transposes() ? (avx2 ? 0.35 : 0.2) * static_cast<double>(p.k) * static_cast<double>(p.n)
                      : 0;
   const double count = static_cast<double>(p.batch);
-  // What relu and an addition take on `cpu`.
-  const double each = (p.relu ? 0.2 : 0) + (p.residual ? 0.1 : 0),
-               last = each * static_cast<double>(p.m) * static_cast<double>(p.n);
+  const double last = p.ending.ns() * static_cast<double>(p.m) * static_cast<double>(p.n);
   return 1500 + static_cast<uint64_t>(std::min(count * (sums / rate + packing + last), 0x1p60));
 }
 
 tn_plan* make_product(tn_device*, const Request& request) {
   const auto asked = sdk::ProductRequest::from(request);
   if (asked.m == 0 || asked.n == 0 || asked.k == 0 || asked.batch == 0) {
-    if (base_computes(compute_type(asked.dtype))) unsupported("an operand has no elements");
-    return make_empty_sum(request, asked.bias, 1, ends_with_relu(request));
+    const auto type = compute_type(asked.dtype);
+    if (base_computes(type)) unsupported("an operand has no elements");
+    return make_empty_sum(request, asked.bias, 1,
+                          Finish::of(request, type, inputs_of(request)).relu);
   }
   const Product product(request, asked);
   auto parts = product.cut(thread_count());
@@ -378,12 +355,12 @@ tn_plan* make_product(tn_device*, const Request& request) {
         if (product.copies_b)
           product.copy_b(run.inputs[1], operands[kB] = static_cast<char*>(run.workspace) + at_b);
         const bool there = keeps && kept.provide(operands, sdk::input_version(run, 1));
-        const void* added = product.residual ? run.inputs[product.residual.input] : nullptr;
+        const void* added = product.ending.residual_of(run);
         (there ? work_with_kept : work).run(operands, run.workspace, [&](size_t job) {
           if (product.type == dnnl_f32)
             product.finish<float>(parts[job], run.workspace, added, y);
           else
-            product.finish<uint16_t>(parts[job], run.workspace, nullptr, y);
+            product.finish<uint16_t>(parts[job], run.workspace, added, y);
         });
       },
       options);
