@@ -65,9 +65,10 @@ uint64_t queue_into_block(DeviceContext& by, TensorImpl& src, Storage& block,
                           FailureLog& block_failures) {
   await_values(by, *src.storage);
   const tn_copy copy{sizeof(tn_copy), block.data, src.data(), bytes_of(src), nullptr, by.handle};
+  const CopyTask::Asked asked{src.dtype, src.device};
   const uint64_t ticket =
       by.stream->copy({&by.backend.api(), by.handle, copy, &by.stream->failures, &block_failures,
-                       guards_of(*src.storage), guards_of(block), &by});
+                       guards_of(*src.storage), guards_of(block), &by, asked});
   note_read(by, *src.storage, ticket);
   block.add_use(*by.stream, ticket);
   return ticket;
@@ -76,9 +77,10 @@ void queue_from_block(DeviceContext& by, Storage& block, TensorImpl& dst,
                       const FailureLog* block_failures) {
   auto& stream = *by.stream;
   const tn_copy copy{sizeof(tn_copy), dst.data(), block.data, bytes_of(dst), by.handle, nullptr};
+  const CopyTask::Asked asked{dst.dtype, {}, dst.device};
   const uint64_t ticket =
       stream.copy({&by.backend.api(), by.handle, copy, block_failures, &stream.failures,
-                   guards_of(block), guards_of(*dst.storage), &by});
+                   guards_of(block), guards_of(*dst.storage), &by, asked});
   block.add_use(stream, ticket);
   note_written(by, *dst.storage, ticket);
   if (sync_mode()) stream.wait_for_call(ticket);
@@ -142,9 +144,10 @@ void queue_copy(const Sides& sides, TensorImpl& src, TensorImpl& dst, Destinatio
                bytes_of(src),
                &by == &to || same_plugin ? to.handle : nullptr,
                &by == &from || same_plugin ? from.handle : nullptr};
+  const CopyTask::Asked asked{src.dtype, src.device, dst.device};
   const uint64_t ticket =
       stream.copy({&by.backend.api(), by.handle, copy, &from.stream->failures, &to.stream->failures,
-                   guards_of(*src.storage), guards_of(*dst.storage), &by});
+                   guards_of(*src.storage), guards_of(*dst.storage), &by, asked});
   note_read(by, *src.storage, ticket);
   if (&by == &to) {
     note_written(to, *dst.storage, ticket);
@@ -333,8 +336,9 @@ Tensor new_from_host(const void* values, DType dtype, const Shape& shape, Device
   }
   // The memory of the caller is valid only during the call.
   const tn_copy copy{sizeof(tn_copy), dst.data(), values, bytes, to.handle, nullptr};
+  const CopyTask::Asked asked{dtype, {}, device};
   const uint64_t ticket = to.stream->copy({&to.backend.api(), to.handle, copy, nullptr, nullptr,
-                                           nullptr, guards_of(*dst.storage), &to});
+                                           nullptr, guards_of(*dst.storage), &to, asked});
   note_written(to, *dst.storage, ticket);
   to.stream->wait_and_watch(ticket);
   return result;

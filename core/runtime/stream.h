@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <thread>
 
@@ -63,7 +64,13 @@ struct CopyTask {
   // In checked mode, whose guards are around the source and the destination; null if neither is
   // memory of the core.
   checked::Memory *source = nullptr, *target = nullptr;
-  const DeviceContext* by = nullptr;           // that of the stream
+  const DeviceContext* by = nullptr;  // that of the stream
+  // What is said of it in checked mode. A side without a device is memory of the host.
+  struct Asked {
+    DType dtype = f32;
+    std::optional<Device> from = {}, to = {};
+    const PathNode* path = current_path();  // the module that asked for it
+  } asked = {};
   int64_t queued_ns = 0;                       // as in Launch
   observe::DeviceWork* device_work = nullptr;  // as in Launch
 };

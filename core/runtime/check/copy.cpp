@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <vector>
 
@@ -14,6 +15,34 @@ namespace tenon::checked {
 namespace {
 std::string text_of(const CopyTask& t) {
   return fmt::format("a copy of {} bytes {}", t.copy.bytes, copy_way(t.copy));
+}
+
+// In bytes; what is left over after copies of vectors is shorter.
+constexpr uint64_t kWidestVector = 64;
+
+template <class T>
+T element_of(const unsigned char* bytes) {
+  T value;
+  std::memcpy(&value, bytes, sizeof value);
+  return value;
+}
+std::string text_of_element(const unsigned char* bytes, DType dtype) {
+  switch (dtype) {
+    case DType::f32:
+      return fmt::format("{}", element_of<float>(bytes));
+    case DType::f64:
+      return fmt::format("{}", element_of<double>(bytes));
+    case DType::f16:
+      return fmt::format("{}", static_cast<float>(element_of<_Float16>(bytes)));
+    case DType::bf16:
+      return fmt::format("{}", std::bit_cast<float>(uint32_t{element_of<uint16_t>(bytes)} << 16));
+    case DType::i64:
+      return fmt::format("{}", element_of<int64_t>(bytes));
+    case DType::i32:
+      return fmt::format("{}", element_of<int32_t>(bytes));
+    default:
+      return fmt::format("{}", *bytes);
+  }
 }
 }  // namespace
 
@@ -68,26 +97,62 @@ const unsigned char* CopyCheck::fetch(Memory* memory, const void* data, uint64_t
                 : static_cast<const unsigned char*>(data);
 }
 
-std::string CopyCheck::difference() {
+std::optional<CopyCheck::Difference> CopyCheck::find_difference() {
   std::vector<unsigned char> rooms[2];
   const auto *from = static_cast<const char*>(task_.copy.src),
              *to = static_cast<const char*>(task_.copy.dst);
+  Difference found;
   for (uint64_t at = 0; at < task_.copy.bytes; at += kMostAtOnce) {
     const uint64_t bytes = std::min(kMostAtOnce, task_.copy.bytes - at);
     const auto* source = fetch(task_.source, from + at, bytes, rooms[0]);
     const auto* copied = fetch(task_.target, to + at, bytes, rooms[1]);
-    if (!source || !copied) return "";
-    if (std::memcmp(source, copied, bytes) != 0) {
-      const auto [here, there] = std::mismatch(source, source + bytes, copied);
-      return fmt::format(
-          "changed byte {} of {} on the way: the source has {:#04x} there, the destination "
-          "{:#04x}. "
-          "Look at what is left over after the last wide copy, and at events that were not waited "
-          "for",
-          at + static_cast<uint64_t>(here - source), task_.copy.bytes, *here, *there);
-    }
+    if (!source || !copied) return {};
+    if (std::memcmp(source, copied, bytes) == 0) continue;
+    for (uint64_t i = 0; i < bytes; ++i)
+      if (source[i] != copied[i] && found.bytes++ == 0) found.at = at + i;
   }
-  return "";
+  return found.bytes ? std::optional(found) : std::nullopt;
+}
+
+// "element 5 (f32) is -2 in the source and 0 in the destination, that byte 0xc0 and 0x00".
+std::string CopyCheck::values_at(uint64_t byte) {
+  const uint64_t size = size_of(task_.asked.dtype), element = byte / size, begin = element * size;
+  std::vector<unsigned char> rooms[2];
+  const auto* source =
+      fetch(task_.source, static_cast<const char*>(task_.copy.src) + begin, size, rooms[0]);
+  const auto* copied =
+      fetch(task_.target, static_cast<const char*>(task_.copy.dst) + begin, size, rooms[1]);
+  if (!source || !copied) return "";
+  return fmt::format(
+      "element {} ({}) is {} in the source and {} in the destination, that byte {:#04x} and "
+      "{:#04x}",
+      element, name_of(task_.asked.dtype), text_of_element(source, task_.asked.dtype),
+      text_of_element(copied, task_.asked.dtype), source[byte - begin], copied[byte - begin]);
+}
+
+// What it was a copy of, for whoever looks for it in a program, and what differs.
+std::string CopyCheck::difference() {
+  const auto found = find_difference();
+  if (!found) return "";
+  const auto& asked = task_.asked;
+  const auto side = [](const std::optional<Device>& device) {
+    return device ? device->str() : std::string("host memory");
+  };
+  const std::string made_by = task_.source ? task_.source->owner_of(task_.copy.src) : "",
+                    module = path_string(asked.path);
+  const bool is_tail = task_.copy.bytes - found->at < kWidestVector;
+  return fmt::format(
+      "changed {} of {} bytes on the way from {} to {}, byte {} first: {}. What was copied is "
+      "{}{}. "
+      "{}",
+      found->bytes, task_.copy.bytes, side(asked.from), side(asked.to), found->at,
+      values_at(found->at), made_by.empty() ? "memory that no operator wrote" : made_by,
+      module.empty() ? "" : ", for module " + module,
+      is_tail ? "Look at what is left over after the last wide copy"
+              : "The copy may have begun before its source was written, or its event have come "
+                "before its end: look at the order of the stream that it is queued on, and at "
+                "events that are not waited for. TENON_SYNC=1 makes the host wait after each call, "
+                "and shows whether it is the order");
 }
 
 }  // namespace tenon::checked

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include <tenon/core/runtime/check/memory.h>
 
@@ -26,7 +28,14 @@ class CopyCheck {
  private:
   template <class F>
   void each_spoilt(F&& visit);
+  // The first byte of the destination that is not that of the source, and how many are not.
+  struct Difference {
+    uint64_t at = 0, bytes = 0;
+  };
+  std::optional<Difference> find_difference();
+  // What is wrong with the copy; empty if nothing is.
   std::string difference();
+  std::string values_at(uint64_t byte);
   // Returns where the host can read part of a side, which may be in `room`; null if it cannot.
   static const unsigned char* fetch(Memory* memory, const void* data, uint64_t bytes,
                                     std::vector<unsigned char>& room);
