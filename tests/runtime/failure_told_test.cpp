@@ -78,6 +78,28 @@ BOOST_AUTO_TEST_CASE(a_copy_of_what_failed_late_is_never_read) {
   BOOST_CHECK_NO_THROW(synchronize());
 }
 
+// What fails at once, on a stream of a device or on the worker of one, has the name of its memory;
+// neither that nor a copy anywhere is ever read, whoever was told before.
+BOOST_AUTO_TEST_CASE(what_failed_is_never_read_however_often_it_is_asked_for) {
+  synchronize();
+  const Tensor at_once = full({3}, sim::kFailsAtOnce, {.device = "sim:0"}),
+               on_worker = never_made({3});
+  const std::pair<Tensor, const char*> all[] = {{at_once, "sim: an accident at once"},
+                                                {on_worker, "index 9"}};
+  for (auto& [bad, text] : all)
+    for (const char* device : {"cpu:0", "cpu:1", "sim:0", "sim:1"}) {
+      const Tensor copied = bad.to(device), used = copied * 2.0;
+      for (int i = 0; i < 3; ++i)
+        for (const Tensor* x : std::initializer_list<const Tensor*>{&bad, &copied, &used}) {
+          require_error<Error>([&] { x->wait(); }, text);
+          require_error<Error>([&] { x->to_vector<float>(); }, text);
+          require_error<Error>([&] { x->sum().item(); }, text);
+          require_error<Error>([&] { x->to("cpu").wait(); }, text);
+        }
+    }
+  BOOST_CHECK_NO_THROW(synchronize());
+}
+
 BOOST_AUTO_TEST_CASE(what_failed_late_is_heard_of_on_another_device_of_the_plugin) {
   synchronize();
   for (bool known : {false, true}) {
