@@ -147,7 +147,8 @@ Checklist make_checklist(const Options& options, const Subject& subject,
       list.checks.push_back(std::move(check));
     }
   };
-  for (auto& family : table())
+  for (auto& family : table()) {
+    if (listener.alive) listener.alive();
     for (size_t i = 0; i < family.lines.size(); ++i) {
       const Line& line = family.lines[i];
       if (!is_asked_for(options, line)) continue;
@@ -158,6 +159,7 @@ Checklist make_checklist(const Options& options, const Subject& subject,
       add(line, repeat_checks(line, subject, i, effort));
       add(line, gradient_checks(line, subject, i, effort));
     }
+  }
   return list;
 }
 

@@ -24,7 +24,7 @@ bool is_asked_for(const Options& options, const Line& line);
 
 // Who hears of what goes on.
 struct Listener {
-  std::function<void()> alive;  // a check that waits for processes goes on
+  std::function<void()> alive;  // the making of the list, or a check that waits for processes
   // HDF5 begins to read this file or case; none at the end.
   std::function<void(const std::string& part)> reading;
 };

@@ -70,15 +70,11 @@ class Supervisor {
                           .variables = variables_of_checks(options_.checked, options_.limit)});
     running_.reset();
     reading_.clear();
-    opening_ = opened_ = done_ = false;
+    loaded_ = opened_ = done_ = false;
     Outcome outcome;
-    // Before it opens the device and until the first check, it does what no plugin can hold up: it
-    // makes the list of checks. A line {"alive": true} says that a check which waits for other
-    // processes goes on.
-    const auto limit = [&] {
-      const bool limited = opening_ || opened_ || !reading_.empty();
-      return limited ? options_.limit : std::max(options_.limit, 600u);
-    };
+    // Before it loads a plugin, nothing can hold it up but the machine. A line {"alive": true} says
+    // that the making of the list goes on, or a check which waits for other processes.
+    const auto limit = [&] { return loaded_ ? options_.limit : std::max(options_.limit, 600u); };
     while (worker.read_line(line_, std::chrono::seconds(limit()), outcome)) {
       std::cerr << printable_lines(worker.take_words());
       try {
@@ -139,7 +135,7 @@ class Supervisor {
              << std::endl;
       titled_ = true;
     } else if (line.contains("opening")) {
-      opening_ = line["opening"].get<bool>();
+      loaded_ = true;
     } else if (line.contains("reading")) {
       reading_ = line["reading"].get<std::string>();
     } else if (line.contains("begin")) {
@@ -239,6 +235,7 @@ class Supervisor {
     if (!outcome.inside.empty()) return note_hang_outside_of_checks(outcome, words), false;
     const char* when = done_     ? "the end of the process"
                        : opened_ ? "between two checks"
+                       : loaded_ ? "while the plugin was opened and the list of checks was made"
                                  : "the start of the process";
     report_.add({done_ ? "exit" : "start", "", "", when, Status::failed, how});
     return false;
@@ -261,7 +258,7 @@ class Supervisor {
   Resumption resumption_;
   std::string line_;
   std::optional<Result> running_;
-  bool opening_ = false, opened_ = false, done_ = false, titled_ = false, failed_to_open_ = false;
+  bool loaded_ = false, opened_ = false, done_ = false, titled_ = false, failed_to_open_ = false;
   size_t count_ = 0;  // of the checks
   std::map<std::string, int> crashes_;
   std::map<std::string, size_t> hung_of_section_;
