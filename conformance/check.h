@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -17,6 +18,9 @@ struct Subject {
   Device device, reference;
   std::string overlay = {};  // the one over the device that is checked; empty: the whole device
   std::string tried = {};    // an operator of its own with which plans are tried; see Options
+  // What the overlay says to operators that it does not have (overlay.h).
+  std::shared_ptr<const std::set<std::string>> refusals_of_unknown =
+      std::make_shared<std::set<std::string>>();
 };
 
 // What a check throws that found nothing to ask of a backend: no element to compute, or a call that

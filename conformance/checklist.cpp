@@ -147,19 +147,24 @@ Checklist make_checklist(const Options& options, const Subject& subject,
       list.checks.push_back(std::move(check));
     }
   };
-  for (auto& family : table()) {
-    if (listener.alive) listener.alive();
-    for (size_t i = 0; i < family.lines.size(); ++i) {
-      const Line& line = family.lines[i];
-      if (!is_asked_for(options, line)) continue;
-      add(line, case_checks(line, subject, list.cases, effort));
-      add(line, layout_checks(line, subject, i, effort));
-      add(line, large_checks(line, subject));
-      add(line, shape_checks(line, subject, i, effort));
-      add(line, repeat_checks(line, subject, i, effort));
-      add(line, gradient_checks(line, subject, i, effort));
+  const auto for_each_line = [&](const auto& visit) {
+    for (auto& family : table()) {
+      if (listener.alive) listener.alive();
+      for (size_t i = 0; i < family.lines.size(); ++i)
+        if (is_asked_for(options, family.lines[i])) visit(family.lines[i], i);
     }
-  }
+  };
+  for_each_line([&](const Line& line, size_t i) {
+    add(line, case_checks(line, subject, list.cases, effort));
+    add(line, layout_checks(line, subject, i, effort));
+    add(line, large_checks(line, subject));
+    add(line, shape_checks(line, subject, i, effort));
+    add(line, repeat_checks(line, subject, i, effort));
+    add(line, gradient_checks(line, subject, i, effort));
+  });
+  // At the end: without checked mode, those of repetition rely on memory that is used again at
+  // once, and after large tensors there is more of it.
+  for_each_line([&](const Line& line, size_t) { add(line, size_checks(line, subject)); });
   return list;
 }
 

@@ -50,6 +50,10 @@ std::vector<Check> layout_checks(const Line& line, const Subject& subject, size_
 // Values and gradients of each dtype from contiguous inputs of more than 10 000 elements.
 std::vector<Check> large_checks(const Line& line, const Subject& subject);
 
+// Values and gradients of each dtype for multiples of the sizes of vectors, blocks and tiles, where
+// the subject is an overlay that takes them.
+std::vector<Check> size_checks(const Line& line, const Subject& subject);
+
 // Values and gradients for random shapes that the table does not have: no element, one element,
 // extents around the sizes of vectors and blocks, shapes that broadcast; with NaN and infinities,
 // and inputs that share memory.

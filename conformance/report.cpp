@@ -167,6 +167,25 @@ void Report::print_skipped() const {
   }
 }
 
+std::map<std::string, std::string> Report::never_tried() const {
+  std::map<std::string, std::string> never;
+  for (auto& [op, reason] : notes_.refused)
+    if (!notes_.plans.count(op)) never[op] = reason;
+  return never;
+}
+
+// What an overlay had to do with all that.
+void Report::print_plans() const {
+  std::vector<std::string> made;
+  for (auto& [op, count] : notes_.plans) made.push_back(fmt::format("{} {}", op, count));
+  if (!made.empty()) out_ << fmt::format("\nPlans of the overlay: {}\n", fmt::join(made, ", "));
+  const auto never = never_tried();
+  if (never.empty()) return;
+  out_
+      << "\nNever tried, because the overlay refused each request, although it has the operator:\n";
+  for (auto& [op, reason] : never) out_ << fmt::format("  {}: {}\n", op, printable(reason));
+}
+
 void Report::print_sections() const {
   std::map<std::string, Counts> sections;
   for (auto& r : results_) sections[r.section].add(r.status);
@@ -181,6 +200,7 @@ void Report::print_summary() const {
   print_not_offered();
   print_missing();
   print_skipped();
+  print_plans();
   print_sections();
   if (totals().passed == 0) out_ << "Nothing passed, so nothing is shown.\n";
   for (auto& [op, types] : not_compared())
@@ -221,13 +241,30 @@ nlohmann::json Report::to_json() const {
   const Counts c = totals();
   nlohmann::json results = nlohmann::json::array();
   for (auto& r : results_) results.push_back(conformance::to_json(r));
-  return {{"operator_set", kOperatorSet}, {"passed", c.passed},   {"failed", c.failed},
-          {"not_offered", c.not_offered}, {"skipped", c.skipped}, {"results", std::move(results)}};
+  nlohmann::json all = {{"operator_set", kOperatorSet}, {"passed", c.passed},
+                        {"failed", c.failed},           {"not_offered", c.not_offered},
+                        {"skipped", c.skipped},         {"results", std::move(results)}};
+  all["plans_of_overlay"] = notes_.plans;
+  all["never_tried"] = never_tried();
+  return all;
 }
 
 std::string line_of_others(const std::string& line, const std::string& why) {
   return fmt::format("somebody else has written to the pipe on which they come: \"{}\" ({})",
                      excerpt(line), why);
+}
+
+void add_notes(nlohmann::json& line, const OverlayNotes& notes) {
+  if (!notes.plans.empty()) line["plans"] = notes.plans;
+  if (!notes.refused.empty()) line["refused_of_known"] = notes.refused;
+}
+
+OverlayNotes notes_from_json(const nlohmann::json& line) {
+  OverlayNotes notes;
+  if (line.contains("plans")) notes.plans = line["plans"].get<decltype(notes.plans)>();
+  if (line.contains("refused_of_known"))
+    notes.refused = line["refused_of_known"].get<decltype(notes.refused)>();
+  return notes;
 }
 
 nlohmann::json to_json(const Result& r) {

@@ -13,6 +13,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include <tenon/conformance/check.h>
+#include <tenon/conformance/overlay.h>
 
 namespace tenon::conformance {
 
@@ -30,11 +31,15 @@ class Report {
   explicit Report(std::ostream& out, uint64_t seed = 0) : out_(out), seed_(seed) {}
 
   void add(Result result);
+  void add(const OverlayNotes& notes) { notes_.add(notes); }
   // Prints the table by operator, what is not offered and why, and a line for each section.
   void print_summary() const;
 
   const std::vector<Result>& results() const { return results_; }
   Counts totals() const;
+  // Operators that the overlay has, and of which it made no plan in any check, with its last
+  // reason.
+  std::map<std::string, std::string> never_tried() const;
   nlohmann::json to_json() const;
   // Operators of which in a dtype nothing passed but that they repeat themselves: their values were
   // compared with nothing. By operator, the dtypes.
@@ -49,16 +54,22 @@ class Report {
   std::set<std::string> left_to_plugin_below() const;
   void print_missing() const;
   void print_skipped() const;
+  void print_plans() const;
   void print_sections() const;
 
   std::ostream& out_;
   uint64_t seed_;
   std::vector<Result> results_;
+  OverlayNotes notes_;
 };
 
 // What is said of a line that somebody else wrote to the pipe on which results come; `why` it is
 // none of them.
 std::string line_of_others(const std::string& line, const std::string& why);
+
+// Those that a process tells with the end of a check; none where it tells nothing.
+void add_notes(nlohmann::json& line, const OverlayNotes& notes);
+OverlayNotes notes_from_json(const nlohmann::json& line);
 
 nlohmann::json to_json(const Result& result);
 // Throws a DataError if it is not what to_json made.

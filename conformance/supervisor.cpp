@@ -151,6 +151,7 @@ class Supervisor {
         resumption_.passed.push_back(result.name);
       if (result.status == Status::skipped) note_rest_of(result.section);
       report_.add(result);
+      report_.add(notes_from_json(line));
     } else if (line.contains("known")) {
       report_.add(result_from_json(line));
     } else if (line.contains("error")) {

@@ -4,7 +4,6 @@
 #include <cstdlib>
 #include <exception>
 #include <iostream>
-#include <map>
 #include <span>
 #include <string_view>
 
@@ -14,13 +13,13 @@
 #include <unistd.h>
 
 #include <tenon/conformance/checklist.h>
+#include <tenon/conformance/overlay.h>
 #include <tenon/conformance/processes.h>
 #include <tenon/conformance/report.h>
 #include <tenon/conformance/subject.h>
 #include <tenon/conformance/worker.h>
 #include <tenon/conformance/worker_process.h>
 #include <tenon/core/device.h>
-#include <tenon/core/runtime/dispatch_stats.h>
 #include <tenon/plugins/host/checked_api.h>
 #include <tenon/plugins/host/host_version.h>
 
@@ -100,65 +99,6 @@ json with(json line, const char* key, const json& value) {
   return line;
 }
 
-// Whether plans of the overlay have run, and why it refused.
-class OverlayWatch {
- public:
-  explicit OverlayWatch(const std::string& overlay) : overlay_(overlay) {
-    if (!overlay.empty()) count_dispatch();
-  }
-  Result result_of(const Check& check);
-
- private:
-  void note_reasons(const DispatchStats& stats);
-  std::string reason_for(const Check& check, const DispatchStats& stats) const;
-
-  const std::string& overlay_;
-  // The last reason for each operator: plans are kept, so that it is asked once for each.
-  std::map<std::string, std::string> reasons_;
-};
-
-void OverlayWatch::note_reasons(const DispatchStats& stats) {
-  const std::string begins = "\n  " + overlay_ + ": ";
-  for (auto& refused : stats.refused) {
-    const size_t at = refused.reason.rfind(begins);
-    if (at == refused.reason.npos) continue;
-    const size_t begin = at + begins.size(), end = refused.reason.find('\n', begin);
-    reasons_[refused.op] = refused.reason.substr(begin, end - begin);
-  }
-}
-
-// That for the operator of the check, or for one that has run instead.
-std::string OverlayWatch::reason_for(const Check& check, const DispatchStats& stats) const {
-  std::vector<std::string> ops = {check.op};
-  for (auto& run : stats.runs) ops.push_back(run.op);
-  for (auto& op : ops)
-    if (const auto found = reasons_.find(op); found != reasons_.end())
-      return "; " + op + ": " + found->second;
-  return "";
-}
-
-// What passes without a run of the overlay's plans was computed by the plugin below it.
-// The checks of the joint ask the overlay themselves.
-Result OverlayWatch::result_of(const Check& check) {
-  if (overlay_.empty() || check.section == "joint") return conformance::result_of(check);
-  Check whole = check;
-  DispatchStats stats;
-  whole.run = [&] {
-    reset_dispatch_stats();
-    check.run();
-    synchronize();  // what is still queued is counted, too
-    stats = dispatch_stats();
-  };
-  Result result = conformance::result_of(whole);
-  note_reasons(dispatch_stats());
-  const bool used = std::any_of(stats.runs.begin(), stats.runs.end(),
-                                [&](auto& r) { return r.owner == overlay_; });
-  if (result.status != Status::passed || used) return result;
-  result.status = Status::not_offered;
-  result.detail = std::string(kNoPlanOfOverlay) + reason_for(check, stats);
-  return result;
-}
-
 // A device that is lost, such as by work that did not end, computes nothing in this process any
 // more: it fails whenever it is waited for. Each other failure that the check has not read is told
 // once, and a device keeps fewer than these.
@@ -189,7 +129,7 @@ std::string why_left_out(const Check& check, const Resumption& resumption) {
 // Returns false if the rest needs another process.
 bool run_from(const Checklist& list, const Subject& subject, const Resumption& resumption,
               const Channel& channel) {
-  OverlayWatch overlay(subject.overlay);
+  OverlayWatch overlay(subject);
   for (size_t i = resumption.from; i < list.checks.size(); ++i) {
     const Check& check = list.checks[i];
     Result begun{
@@ -205,7 +145,9 @@ bool run_from(const Checklist& list, const Subject& subject, const Resumption& r
     bool lost = false;
     if (result.status != Status::passed)
       for (Device device : {subject.device, subject.reference}) lost |= is_lost(device);
-    channel.say(with(with(to_json(result), "lost", lost), "end", i));
+    json ended = with(with(to_json(result), "lost", lost), "end", i);
+    add_notes(ended, overlay.notes());
+    channel.say(ended);
     if (lost) return false;
   }
   return true;
@@ -240,9 +182,10 @@ int run_checks(const Options& options, const std::vector<std::string>& command,
   try {
     if (!options.host.empty()) plugins::pretend_host_version(host_named(options.host));
     channel.say({{"opening", true}});
-    const Opened opened = open_subject(options);
+    Opened opened = open_subject(options);
     channel.say({{"opening", false}});
     if (!options.end.empty()) return end_with_queued_work(options, opened.subject, channel);
+    opened.subject.refusals_of_unknown = refusals_of_unknown(opened.subject);
     // A process that pretends to have another host starts no others.
     const bool alone = !options.host.empty();
     const Listener listener{.alive =

@@ -120,7 +120,8 @@ void add_conformance(CLI::App& app, bool& good) {
   command
       ->add_option("--section", o.section,
                    "Only joint, cases, layouts, shapes, repeat or gradients")
-      ->check(CLI::IsMember({"joint", "cases", "layouts", "shapes", "repeat", "gradients"}));
+      ->check(
+          CLI::IsMember({"joint", "cases", "layouts", "sizes", "shapes", "repeat", "gradients"}));
   command->add_option("--try", o.tried,
                       "For the joint: an operator of the plugin's own library, of one f32 tensor, "
                       "such as \"mylib::swish2(beta=1.5)\"");

@@ -269,13 +269,14 @@ void prepare(DeviceContext& context, PlanEntry& entry, Reasons& reasons) {
     entry.refusals = reasons.text;
 }
 
-// Counts at its end what was said of the plugins, where one of them made no plan.
-class CountOfRefusals {
+// Counts at its end that a plugin made the plan, and what was said of those that made none.
+class CountOfPlans {
  public:
-  CountOfRefusals(const PlanEntry& entry, const Reasons& reasons)
-      : entry_(entry), reasons_(reasons) {}
-  ~CountOfRefusals() {
-    if (!reasons_.refused || !observe::watched_by(observe::kCount)) return;
+  CountOfPlans(const PlanEntry& entry, const Reasons& reasons) : entry_(entry), reasons_(reasons) {}
+  ~CountOfPlans() {
+    if (!observe::watched_by(observe::kCount)) return;
+    if (entry_.plan) observe::count_plan(entry_);
+    if (!reasons_.refused) return;
     try {
       observe::count_detour(
           observe::DetourKind::refused,
@@ -283,7 +284,7 @@ class CountOfRefusals {
     } catch (const std::bad_alloc&) {  // it is not counted
     }
   }
-  CountOfRefusals(const CountOfRefusals&) = delete;
+  CountOfPlans(const CountOfPlans&) = delete;
 
  private:
   const PlanEntry& entry_;
@@ -312,7 +313,7 @@ Ref<PlanEntry> make_plan_entry(DeviceContext& context, CallDesc desc) {
     prepare(context, *entry, reasons);
     return entry;
   }
-  const CountOfRefusals refusals(*entry, reasons);
+  const CountOfPlans count(*entry, reasons);
   if (!observe::watched_by(observe::kTrace)) {
     prepare(context, *entry, reasons);
     return entry;

@@ -24,6 +24,10 @@ struct RunSum {
   uint64_t runs = 0;
   std::chrono::nanoseconds time{0};
 };
+struct PlanSum {
+  Device device;
+  uint64_t count = 0;
+};
 using DetourKey =
     std::tuple<observe::DetourKind, const char*, uint32_t, uint32_t, std::string, std::string>;
 
@@ -31,12 +35,14 @@ struct Counts {
   ForkMutex mutex{ForkOrder::tables};
   uint32_t generation = fork_generation();
   std::map<RunKey, RunSum> runs;
+  std::map<RunKey, PlanSum> plans;
   std::map<DetourKey, Detours> detours;
   std::map<std::tuple<observe::DetourKind, const char*>, size_t> signatures;
   uint64_t copies = 0, copied_bytes = 0;
 
   void reset() {
     runs.clear();
+    plans.clear();
     detours.clear();
     signatures.clear();
     copies = copied_bytes = 0;
@@ -77,13 +83,27 @@ constexpr size_t kMostSignatures = 100;  // of an operator: shapes may differ wi
 
 namespace observe {
 
+namespace {
+RunKey key_of(const PreparedPlan& plan) {
+  return {plan.name(), plan.api->name(), plan.device.type_id(), plan.device.index()};
+}
+}  // namespace
+
 void count_run(const Run& run) noexcept {
   auto& plan = *run.launch.plan;
   count([&](Counts& c) {
-    auto& sum = c.runs[{plan.name(), plan.api->name(), plan.device.type_id(), plan.device.index()}];
+    auto& sum = c.runs[key_of(plan)];
     sum.device = plan.device;
     ++sum.runs;
     sum.time += run.ended - run.began;
+  });
+}
+
+void count_plan(const PreparedPlan& plan) noexcept {
+  count([&](Counts& c) {
+    auto& sum = c.plans[key_of(plan)];
+    sum.device = plan.device;
+    ++sum.count;
   });
 }
 
@@ -172,6 +192,8 @@ DispatchStats dispatch_stats() {
     for (auto& [key, sum] : c.runs)
       stats.runs.push_back({std::get<0>(key), sum.device.str(), std::get<1>(key), sum.runs,
                             std::chrono::duration<double>(sum.time).count()});
+    for (auto& [key, sum] : c.plans)
+      stats.plans.push_back({std::get<0>(key), sum.device.str(), std::get<1>(key), sum.count});
     for (auto& [key, detours] : c.detours) {
       std::vector<Detours>* const lists[] = {&stats.decomposed,    &stats.on_cpu,
                                              &stats.hidden_copies, &stats.conversions,
@@ -183,6 +205,8 @@ DispatchStats dispatch_stats() {
   });
   std::stable_sort(stats.runs.begin(), stats.runs.end(),
                    [](auto& a, auto& b) { return a.seconds > b.seconds; });
+  std::stable_sort(stats.plans.begin(), stats.plans.end(),
+                   [](auto& a, auto& b) { return a.count > b.count; });
   for (auto* list : {&stats.decomposed, &stats.on_cpu, &stats.hidden_copies, &stats.conversions,
                      &stats.refused, &stats.widened})
     std::stable_sort(list->begin(), list->end(),

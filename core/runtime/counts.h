@@ -8,6 +8,7 @@
 namespace tenon::observe {
 
 void count_run(const Run& run) noexcept;
+void count_plan(const PreparedPlan& plan) noexcept;
 void count_copy(uint64_t bytes) noexcept;
 enum class DetourKind : uint8_t {
   decomposed,

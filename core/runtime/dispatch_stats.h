@@ -21,6 +21,12 @@ struct DispatchStats {
     // nobody waits for its end.
     double seconds = 0;
   };
+  // The plans that one plugin made for one operator on one device. Plans are kept, so calls that
+  // are alike share one.
+  struct Plans {
+    std::string op, device, owner;
+    uint64_t count = 0;
+  };
   // Calls that no plan of the device computes the way they were made, or copies made for them.
   struct Detours {
     std::string op;         // "layer_norm"
@@ -32,6 +38,7 @@ struct DispatchStats {
     uint64_t bytes = 0;  // moved between devices, or copied
   };
   std::vector<Runs> runs;              // the longest time first
+  std::vector<Plans> plans;            // the most first
   std::vector<Detours> decomposed;     // composed of other operators; the most frequent first
   std::vector<Detours> widened;        // in f32, because no plugin takes the half type
   std::vector<Detours> on_cpu;         // by TENON_CPU_FALLBACK, or documented

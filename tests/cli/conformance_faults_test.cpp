@@ -32,6 +32,48 @@ BOOST_AUTO_TEST_CASE(what_takes_large_inputs_alone_is_compared) {
   require_line(wrong, 1, {"FAILED layouts: relu large and contiguous in f32: of ", ": output 0: "});
 }
 
+// Neither the cases nor random shapes have sizes of which all are multiples of 64.
+BOOST_AUTO_TEST_CASE(what_takes_multiples_of_tiles_alone_is_compared) {
+  if (kSanitized) return;  // which changes no results
+  const Folder folder;
+  const std::string matmul = faulty() + "--op matmul --dtype f32 --no-check ";
+  const auto right =
+      run(folder, matmul + "--json '" + (folder / "all.json") + "'", "has tiles of 64");
+  require_line(right, 0, {"\nPlans of the overlay: matmul ", "sizes        3 passed, 0 failed"});
+  require_line({0, slurp(folder / "all.json")}, 0,
+               {"\"plans_of_overlay\": {\n  \"matmul\": ", "plans of the overlay computed "});
+  BOOST_TEST(!has(right.out, "Never tried"), right.out);
+  const auto wrong = run(folder, matmul, "wrong in tiles of 64");
+  require_line(wrong, 1,
+               {"FAILED sizes: matmul multiples of 8 to 256 in f32: of (64, 64) contiguous, (64, ",
+                ": output 0: ", "\n  of (64, 128) contiguous, (128, 192) contiguous: "});
+  for (const char* other : {"FAILED cases", "FAILED layouts", "FAILED shapes"})
+    BOOST_TEST(!has(wrong.out, other), wrong.out);
+}
+
+BOOST_AUTO_TEST_CASE(an_operator_of_which_an_overlay_makes_no_plan_is_named) {
+  const Folder folder;
+  const std::string sizes = faulty() + "--dtype f32 --no-check --section sizes ";
+  const auto outcome = run(folder, sizes + "--op matmul", "has tiles that nobody needs");
+  require_line(outcome, 1,
+               {"\nNever tried, because the overlay refused each request, although it has the "
+                "operator:\n  matmul: its tiles are of 1000003 x 1000003\n",
+                "Nothing passed"});
+  BOOST_TEST(!has(outcome.out, "Plans of the overlay"), outcome.out);
+  // What it says of all operators that it does not have tells nothing.
+  const auto none = run(folder, sizes + "--op relu", "has tiles that nobody needs");
+  BOOST_TEST(!has(none.out, "Never tried"), none.out);
+}
+
+// Asked by the list of checks, before the first of them.
+BOOST_AUTO_TEST_CASE(a_plugin_that_hangs_while_the_list_is_made_is_ended) {
+  const Folder folder;
+  require_line(run(folder, faulty() + "--op relu --limit 3", "hangs when it is asked"), 1,
+               {"FAILED start: supports of plugin faulty did not end within 3 s and was killed "
+                "(--limit)",
+                "total        0 passed, 1 failed\n"});
+}
+
 BOOST_AUTO_TEST_CASE(to_give_the_same_bits_twice_is_not_to_be_right) {
   const Folder folder;
   const auto outcome = run(folder, faulty() + "--op relu --dtype f32", "has one size");

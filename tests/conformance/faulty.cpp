@@ -135,6 +135,7 @@ struct Fault {
   uint64_t cost_ns = 0;                                           // 0: as much as the cpu's
   int64_t least = 0, most = std::numeric_limits<int64_t>::max();  // elements; others are refused
   bool changes_input = false;
+  int64_t multiple = 1;  // all extents are multiples of it; others are refused
 };
 constexpr Fault faults[] = {
     {"wrong tail", "add", wrong_tail},
@@ -153,6 +154,8 @@ constexpr Fault faults[] = {
     {"wrong where it is large", "relu", all_more, false, 0, 4096},
     // The size of a variant of the table, which no check but that of repetition has contiguous.
     {"has one size", "relu", right, false, 0, 6435, 6435},
+    {"has tiles of 64", "matmul", right, false, 0, 1, 1 << 30, false, 64},
+    {"wrong in tiles of 64", "matmul", all_more, false, 0, 1, 1 << 30, false, 64},
     {"42 at a great cost", "relu", all_42, false, uint64_t{1} << 50},
     {"crashes", "tanh", crash},
     {"hangs", "sin", hang},
@@ -185,6 +188,9 @@ const Fault* fault_of(const Request& request) {
     const int64_t elements = tenon::sdk::numel(request.output(0));
     if (elements < fault.least || elements > fault.most) return nullptr;
     if (fault.least > 0 && !tenon::sdk::is_contiguous(request.input(0))) return nullptr;
+    for (size_t i = 0; i < request.num_inputs(); ++i)
+      for (uint32_t d = 0; request.has_input(i) && d < request.input(i).rank; ++d)
+        if (request.input(i).shape[d] % fault.multiple) return nullptr;
     if (request.op() == "cross_entropy" && request.get_float("label_smoothing") == 0)
       return nullptr;
     return &fault;
@@ -223,6 +229,8 @@ tn_error* plan_create(tn_device*, const tn_op_request* asked, tn_plan** plan) {
   if (request.op() == "relu" && is_asked("fails to plan"))
     return make_error(TN_CODE_INTERNAL, "the table of kernels is damaged");
   if (request.op() == "relu" && is_asked("makes no plan")) return nullptr;
+  if (request.op() == "matmul" && is_asked("has tiles that nobody needs"))
+    return make_error(TN_CODE_UNSUPPORTED, "its tiles are of 1000003 x 1000003");
   const Fault* fault = fault_of(request);
   if (!fault) return refuse();
   tn_op_request changed = *asked;
@@ -251,6 +259,7 @@ tn_error* plan_create(tn_device*, const tn_op_request* asked, tn_plan** plan) {
 }
 
 tn_error* supports(tn_device* device, const tn_op_request* request) {
+  if (is_asked("hangs when it is asked")) hang(nullptr, 0, {});
   tn_plan* plan = nullptr;
   if (tn_error* no = plan_create(device, request, &plan)) return no;
   plan->destroy(plan);
