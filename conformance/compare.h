@@ -102,8 +102,8 @@ inline void require_dtype(const Tensor& found, DType expected, const std::string
     throw Mismatch(what + ": dtype " + std::string(name_of(found.dtype())) + ", expected " +
                    std::string(name_of(expected)));
 }
-// Of dtype, shape and values. `scale`: how large values are with which an absolute error is
-// compared.
+// Dtype, shape and values are the same. `scale`: how large values are with which an absolute error
+// is compared.
 inline void require_same(const Tensor& found, const Tensor& expected, double allowed,
                          const std::string& what, double scale = 1) {
   require_dtype(found, expected.dtype(), what);

@@ -18,8 +18,8 @@ struct RecurrentLayerOptions {
   bool batch_first = false;  // inputs and results are (batch, length, …), not (length, batch, …)
   double dropout = 0;        // of the outputs of all layers but the last, in training; in [0, 1]
   bool bidirectional = false;  // a second network reads the sequence from its end
-  // Of an LSTM alone: the outputs and hidden states are projected to this width, below hidden_size;
-  // 0: they are not.
+  // For an LSTM alone: the width, below hidden_size, to which its outputs and hidden states are
+  // projected; 0 means that they are not.
   int64_t proj_size = 0;
   TensorOptions tensor = {};  // dtype and device of the parameters
 };

@@ -120,7 +120,7 @@ void VerifiedFile::read_contents(const CheckpointHeader& header) {
   groups_ = std::move(index->groups);
 }
 
-// Of the image that HDF5 sees: header, data and index.
+// A page of the image that HDF5 sees, which is header, data and index.
 void VerifiedFile::read_page(uint64_t begin, std::byte* to) const {
   const uint64_t end = std::min(begin + kPiece, pieces_at_ != 0 ? pieces_at_ : size_);
   if (bytes_) return static_cast<void>(std::memcpy(to, bytes_.get() + begin, end - begin));

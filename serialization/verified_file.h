@@ -29,7 +29,7 @@ class VerifiedFile {
   // not read yet may be damaged nevertheless.
   explicit VerifiedFile(const std::filesystem::path& path, Shards shards = Shards::opened);
 
-  // Of an index, this is all that its shards hold together.
+  // The size of an index is all that its shards hold together.
   uint64_t size() const { return size_; }
   const ImageContents& contents() const { return contents_; }
   std::vector<StoredTensor> group(const std::string& name) const;

@@ -14,8 +14,8 @@ inline List call_fused_gelu(const json&, const List& in) {
   c.out(c.of("mul", {c.with("mul", x, 0.5), c.with("add", erf, 1)}));
   return c.run();
 }
-// Of x with statistics of its rows, and a weight and bias of its columns: what is the same for a
-// whole row is computed once.
+// Normalizes x by statistics of its rows, with a weight and bias of its columns: what is the same
+// for a whole row is computed once.
 inline List call_fused_norm(const json&, const List& in) {
   FusedCase c;
   const auto x = c.in(in[0]), mean = c.in(in[1]), var = c.in(in[2]), weight = c.in(in[3]),

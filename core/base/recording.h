@@ -109,9 +109,9 @@ inline void changed() { changes.fetch_add(1, std::memory_order_relaxed); }
 void switched(uint64_t number, bool on);
 // Returns a number that nothing else has, nor will have.
 uint64_t new_number();
-// The same for a flag, which has no room for a number: what is at its place. Once a flag that was
-// switched is gone, another one may take its place, so whoever has flags says which memory goes.
+// The same for a flag, which has no room for a number: what is at its place.
 void switched(const bool& flag, bool on);
+// Flags that were switched and objects that were called go with this memory; others may take it.
 void flags_are_gone(const void* begin, size_t bytes) noexcept;
 
 }  // namespace recording

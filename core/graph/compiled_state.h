@@ -181,8 +181,8 @@ struct CompiledCalls::State {
   static bool is_aside(graph::KindOfCall& kind);
   // Returns null if there is no room for these.
   graph::KindOfCall* kind_for(std::span<const Tensor* const> arguments);
-  // Of the kinds whose programs were derived, or of the others, the one that was used longest ago;
-  // null if there are fewer than `most`.
+  // Returns the kind that was used longest ago, of those whose programs were derived or of the
+  // others; null if there are fewer than `most`.
   graph::KindOfCall* oldest(bool derived, size_t most);
   void forget(const graph::KindOfCall& kind);
   // Returns the program for all sizes by which that of a call could be derived; null if none is

@@ -132,7 +132,7 @@ std::string CompiledCalls::explain() const {
                         state.dynamic_note);
   size_t others = 0, replays = 0;
   for (auto& kind : state.kinds) {
-    // Of programs that follow from one another, one says what there is to say.
+    // Programs that follow from one another would say the same, so one of them is explained.
     if (kind.derived && !kind.programs.empty() && &kind != &state.kinds.front()) {
       ++others;
       replays += kind.replays();

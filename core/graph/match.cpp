@@ -68,7 +68,7 @@ bool same_but_sizes(const std::optional<TensorDesc>& a, const std::optional<Tens
          (!a || (a->dtype == b->dtype && a->shape.size() == b->shape.size()));
 }
 
-// Of flat plans, the shapes are those of the nodes.
+// The shapes of a flat plan are those of its node.
 bool same_but_sizes(const TraceNode& m, const TraceNode& n) {
   if (m.shape.size() != n.shape.size() || m.flat != n.flat || !m.plan != !n.plan) return false;
   if (!m.plan) return true;

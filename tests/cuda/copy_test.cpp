@@ -112,7 +112,7 @@ struct Lists {
     gpu.push_back(x.gpu);
   }
 };
-// Of many sizes, some empty, some at odd addresses; the same for each list of one optimizer.
+// Tensors of these sizes, some of them at odd addresses; all lists of an optimizer have the same.
 Lists random_lists(const std::vector<int64_t>& sizes, DType dtype, bool positive) {
   Lists lists;
   for (size_t i = 0; i < sizes.size(); ++i) {

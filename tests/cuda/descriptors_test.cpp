@@ -17,7 +17,7 @@ using namespace tenon::cuda;
 
 namespace {
 
-// Of an H200, as cuDNN writes it.
+// The descriptor of an H200, as cuDNN writes it.
 constexpr const char* kH200 = R"({
   "maxGridSize": [2147483647, 65535, 65535], "maxBlockSize": [1024, 1024, 64], "regsPerBlock": 65536, "multiProcessorCount": 132,
   "warpSize": 32, "maxSharedMemoryPerBlock": 49152, "maxSharedMemoryPerBlockOptin": 232448, "reservedSharedMemoryPerBlock": 1024,

@@ -51,7 +51,7 @@ bool has_compiler() {
 
 namespace {
 
-// Of these operators the plugin has no kernel.
+// The operators for which the plugin has no kernel.
 const std::set<std::string> kNotOffered = {"binary_cross_entropy"};
 
 bool takes(const sdk::FusedMember& member, DType dtype) {
@@ -132,7 +132,7 @@ class Members {
 BOOST_AUTO_TEST_CASE(members_have_the_bits_of_their_own_kernels) {
   if (!has_compiler()) return;
   for (const DType dtype : {f32, f64, f16, bf16, i64, i32, u8, boolean}) {
-    // Of some dtypes, every sixth: the others' formulas are the same text.
+    // In some dtypes every sixth is enough: the formulas of the others are the same text.
     const bool all = dtype == f32 || dtype == i64 || dtype == boolean;
     auto members = std::make_unique<Members>(dtype);
     size_t number = 0;

@@ -91,7 +91,7 @@ BOOST_AUTO_TEST_CASE(devices_share_no_results) {
         return Results{all[0] - all[2], all[1] - all[3]};
       },
       devices, sharing);
-  // Of 18, those are left that x and y need each: exp, sum, the rows, and two sums.
+  // What x and y need each is left of 18 operators: exp, sum, the rows, and two sums.
   BOOST_TEST(has_operators(text, 10, 18), text);
   BOOST_TEST(test::has(text, "removed: 8 operators that compute something again"), text);
 }

@@ -223,7 +223,7 @@ BOOST_AUTO_TEST_CASE(modes_and_new_parameters_are_noticed) {
   require_same();
 }
 
-// Of an odd batch, one device gets more than the other.
+// The batch is odd, so one device gets more of it than the other.
 BOOST_AUTO_TEST_CASE(parts_on_several_devices_have_sizes_that_follow) {
   test::shared_runs::Run plain(2, adam), other(2, adam);
   int runs = 0;

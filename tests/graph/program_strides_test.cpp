@@ -19,7 +19,7 @@ using namespace tenon;
 using namespace tenon::test::saved;
 using test::same_bits;
 
-// Of which a dimension of one element may say anything.
+// The stride of a dimension of one element addresses nothing, so it may be anything.
 BOOST_AUTO_TEST_CASE(convolutions_of_tensors_with_any_strides_in_dimensions_of_one_element) {
   const TempFolder folder;
   const NoGrad guard;

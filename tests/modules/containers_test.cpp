@@ -208,7 +208,7 @@ BOOST_AUTO_TEST_CASE(cells_have_the_names_of_pytorch) {
       "GRUCell: a state has shape (3, 4), but must be (2, 4)");
 }
 
-// Of the same type, in the memory of one that has ended.
+// The module has the type of one that has ended, and takes its memory.
 BOOST_AUTO_TEST_CASE(a_module_in_the_place_of_another_has_a_name_of_its_own) {
   for (int i = 0; i < 50; ++i) {
     nn::Sequential body;

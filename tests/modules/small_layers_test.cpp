@@ -214,7 +214,7 @@ BOOST_AUTO_TEST_CASE(distances_and_normalisations) {
 BOOST_AUTO_TEST_CASE(dropout_of_channels) {
   manual_seed(2);
   const auto check = [](const Tensor& y, const Shape& kept) {
-    // Of each channel all or nothing is left, scaled by two, and some of both.
+    // A channel is kept as a whole, scaled by two, or dropped as a whole; both occur.
     const Tensor rows = y.reshape({kept.numel(), -1});
     const Tensor first = rows.narrow(1, 0, 1);
     BOOST_TEST(abs(rows - first).max().item() == 0);

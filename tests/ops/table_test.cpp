@@ -23,7 +23,7 @@
 #include "places.h"
 #include "support/sanitized.h"
 
-// Of its own, because the suites have the names of functions.
+// A namespace of its own, because the suites have the names of functions.
 namespace tenon::table_test {
 
 using conformance::Check;
@@ -53,7 +53,7 @@ conformance::CaseFolder cases_of(const std::vector<Line>& lines) {
 
 Subject subject() { return {default_device(), Device("cpu")}; }
 
-// Of a line; on a GPU all variants in all dtypes. The rules of gradients are the same on every
+// The checks of a line; on a GPU all variants in all dtypes. Rules of gradients are the same on any
 // device, and only what computes them differs: where that is slow, one variant shows it. What
 // computes on sim is the cpu's. TENON_TEST_BRIEFLY=1: a tool slows the device down.
 conformance::Effort effort() {

@@ -82,7 +82,7 @@ BOOST_AUTO_TEST_CASE(convolutions_in_all_directions, *where_built()) {
     }
   }
   BOOST_TEST(refused == 0);  // of bf16
-  // Of those with groups that do not fill blocks, oneDNN has only reference code.
+  // For those with groups that do not fill blocks, oneDNN has only reference code.
   BOOST_TEST(taken >= asked * 2 / 3, taken << " of " << asked);
 }
 
@@ -343,8 +343,8 @@ BOOST_AUTO_TEST_CASE(bf16_windows_at_and_beyond_the_edges, *where_built()) {
     BOOST_TEST(agree({"avg_pool2d", {x}, y, attrs}, TN_BF16, 2), text_of({"", {x}, y}));
     BOOST_TEST(agree({"avg_pool2d_backward", {y}, x, attrs}, TN_BF16, taps));
   }
-  // Of these with groups oneDNN has only reference code; the padding is wider than the kernel, or
-  // than the image.
+  // For these with groups oneDNN has only reference code: their padding is wider than the kernel,
+  // or than the image.
   for (int i = 0; i < 24; ++i) {
     const int64_t groups = draw(1, 3), n = draw(1, 4), c = groups * draw(1, 20),
                   o = groups * draw(1, 20), k = draw(1, 3), d = draw(1, 2), s = draw(1, 2),

@@ -128,7 +128,7 @@ BOOST_AUTO_TEST_CASE(a_plan_in_use_stays_when_others_come_and_go) {
   const size_t made = plans(5000, 20000, [&](int64_t n) { absolute_of(100 + n % 100); });
   BOOST_TEST(made >= 15001u);
   BOOST_TEST(made < 15001u + 40u);
-  // Of the others, the latest are there still, and the first have gone, except a few.
+  // The latest of the others are still there, and all but a few of the first have gone.
   BOOST_TEST(plans(14000, 20000, [](int64_t) {}) < 600u);
   BOOST_TEST(plans(5000, 5100, [](int64_t) {}) > 50u);
 }

@@ -29,7 +29,7 @@ Ask program(const char* text, size_t scalars = 0, tn_dtype result = TN_F32) {
       .scalars(scalars);
 }
 
-// Of rows: x0 is f32 (2, 3), x1 f32 (2, 1), x2 bool (3). The outputs are f32.
+// A program of rows: x0 is f32 (2, 3), x1 f32 (2, 1), x2 bool (3). The outputs are f32.
 Ask rows(const char* text, std::initializer_list<int64_t> output,
          std::initializer_list<int64_t> another = {}) {
   Ask ask("fused");

@@ -89,7 +89,7 @@ inline void reseal(std::string& bytes) {
   put_checksum(496, 0, 496);
 }
 
-// Of a checkpoint that Tenon has saved: one as before there were indexes.
+// Makes a checkpoint that Tenon has saved one of the time before there were indexes.
 inline std::string without_index(std::string bytes) {
   std::memset(bytes.data() + 456, 0, 24);
   reseal(bytes);

@@ -31,7 +31,7 @@ using namespace tenon;
 namespace {
 
 const bool is_long = test::fuzz_long();
-// Of the calls of a long walk under sanitizers.
+// Under sanitizers a long walk takes every fifth call.
 const int one_in_some = test::kSanitized && !is_long ? 5 : 1;
 
 std::vector<Fault> faults() {

@@ -77,7 +77,7 @@ template <class T>
 using make_unsigned_t = typename detail::Unsigned<T>::type;
 template <bool first, class T, class U>
 using conditional_t = typename detail::Conditional<first, T, U>::type;
-// Of arithmetic types; no operand may be narrower than int unless the other is not.
+// For arithmetic types, of which at least one may not be narrower than int.
 template <class T, class U>
 using common_type_t = decltype(true ? T() : U());
 

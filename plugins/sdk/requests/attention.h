@@ -21,7 +21,7 @@ struct AttentionRequest {
   double scale;
   tn_tensor_desc query, key, value, mask;
 
-  // Of "scaled_dot_product_attention" (query, key, value, mask? -> y, largest?, scale?) or
+  // Reads "scaled_dot_product_attention" (query, key, value, mask? -> y, largest?, scale?) or
   // "scaled_dot_product_attention_backward" (g, query, key, value, y, largest, scale, mask? ->
   // gquery?, gkey?, gvalue?). A weight is exp(score - largest) scale, where scale is 1 by the sum
   // of the row; both are (…, l), and 0 for a row without any pair.

@@ -18,9 +18,9 @@ struct CtcRequest {
 
   TN_HD int64_t states() const { return 2 * s + 1; }
 
-  // Of "ctc_loss" (log_probs, targets, input_lengths, target_lengths -> losses (n), alphas (n, t,
-  // states)) or "ctc_loss_backward" (g, the four, losses, alphas -> glog_probs). Labels and lengths
-  // are checked by who runs it.
+  // Reads "ctc_loss" (log_probs, targets, input_lengths, target_lengths -> losses (n), alphas (n,
+  // t, states)) or "ctc_loss_backward" (g, the four, losses, alphas -> glog_probs). Labels and
+  // lengths are checked by who runs it.
   static CtcRequest from(const Request& request) {
     require_op(request, {"ctc_loss", "ctc_loss_backward"});
     const bool backward = request.op() == "ctc_loss_backward";

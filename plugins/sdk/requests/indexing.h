@@ -19,7 +19,7 @@ struct RowsRequest : Lines {
   int64_t count;
   int64_t skip;  // the gradient of rows with this index goes nowhere; INT64_MIN: there are none
 
-  // Of "embedding" or "index_select" (x, index -> y), or one of their gradients (g, index -> gx).
+  // Reads "embedding" or "index_select" (x, index -> y) or their gradients (g, index -> gx).
   static RowsRequest from(const Request& request);
 };
 
@@ -47,7 +47,7 @@ struct GatherRequest {
   int64_t size, stride;  // of x, or gx, along `dim`
   tn_tensor_desc seen;   // x, or gx, as the index walks over it: no step along `dim`
 
-  // Of "gather" (x, index -> y) or "gather_backward" (g, index -> gx).
+  // Reads "gather" (x, index -> y) or "gather_backward" (g, index -> gx).
   static GatherRequest from(const Request& request);
 };
 

@@ -20,7 +20,7 @@ struct CrossEntropyRequest {
   double smoothing;
   bool weighted;  // a weight for each class is there
 
-  // Of "cross_entropy" (logits, target, weight? -> loss, normalizer, total) or
+  // Reads "cross_entropy" (logits, target, weight? -> loss, normalizer, total) or
   // "cross_entropy_backward" (g, logits, target, weight?, normalizer, total -> glogits). Targets
   // are checked by who runs it.
   static CrossEntropyRequest from(const Request& request);

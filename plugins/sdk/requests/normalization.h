@@ -37,7 +37,7 @@ struct BatchNormRequest {
 
   int64_t numel() const { return n * c * size; }
 
-  // Of "batch_norm" or "batch_norm_backward".
+  // Reads "batch_norm" or "batch_norm_backward".
   static BatchNormRequest from(const Request& request);
 
  private:
@@ -129,7 +129,7 @@ struct LayerNormRequest {
   tn_dtype parameters = dtype;  // the type of weight and bias, and of their gradients
   bool centred = true;          // false for "rms_norm", which has neither means nor a bias
 
-  // Of "layer_norm" or "rms_norm", or of the gradient of one of them.
+  // Reads "layer_norm" or "rms_norm", or the gradient of one of them.
   static LayerNormRequest from(const Request& request);
 };
 
@@ -181,7 +181,7 @@ struct GroupNormRequest {
   int64_t channels() const { return c / groups; }  // of a group
   int64_t row_size() const { return channels() * size; }
 
-  // Of "group_norm" or "group_norm_backward".
+  // Reads "group_norm" or "group_norm_backward".
   static GroupNormRequest from(const Request& request);
 };
 
@@ -218,7 +218,7 @@ struct SoftmaxRequest : Lines {
   tn_dtype dtype;
   bool logarithm, backward;
 
-  // Of "softmax", "log_softmax" or one of their gradients.
+  // Reads "softmax", "log_softmax" or one of their gradients.
   static SoftmaxRequest from(const Request& request);
 };
 

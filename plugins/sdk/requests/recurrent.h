@@ -13,10 +13,10 @@ struct RecurrentStepRequest {
   tn_dtype dtype;
   int64_t batch, hidden;
 
-  // Of "lstm_step" (gates, c -> h, c'), "lstm_step_backward" (gh?, gc'?, gates, c -> ggates, gc),
-  // "gru_step" (input gates, hidden gates, h -> h') or "gru_step_backward" (g, input gates, hidden
-  // gates, h -> their gradients). Gates are (batch, 4 hidden) and (batch, 3 hidden), all else is
-  // (batch, hidden).
+  // Reads "lstm_step" (gates, c -> h, c'), "lstm_step_backward" (gh?, gc'?, gates, c -> ggates,
+  // gc), "gru_step" (input gates, hidden gates, h -> h') or "gru_step_backward" (g, input gates,
+  // hidden gates, h -> their gradients). Gates are (batch, 4 hidden) and (batch, 3 hidden), all
+  // else is (batch, hidden).
   static RecurrentStepRequest from(const Request& request);
 
  private:

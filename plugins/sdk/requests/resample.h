@@ -14,7 +14,7 @@ struct ResampleRequest : Lines {
   tn_dtype dtype;       // of all tensors but the places, which are i64
   int64_t count, taps;  // elements of y along the dimension, and elements of x for each
 
-  // Of "resample" (x, place, weight -> y) or "resample_backward" (g, place, weight -> gx).
+  // Reads "resample" (x, place, weight -> y) or "resample_backward" (g, place, weight -> gx).
   static ResampleRequest from(const Request& request);
 };
 

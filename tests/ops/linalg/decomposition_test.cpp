@@ -201,7 +201,7 @@ BOOST_AUTO_TEST_CASE(matrices_of_low_rank) {
   require_equal(matmul(matmul(p, x), p), p, 1e-12);
   require_equal(pinv(doubles({2, 2, 2, 2}, {2, 2}), {.hermitian = true}),
                 doubles({0.125, 0.125, 0.125, 0.125}, {2, 2}), 1e-12);
-  // Of all solutions the smallest.
+  // It is the smallest of all solutions.
   const Lstsq found = lstsq(x, doubles({1, 2, 3}, {3}));
   require_values(found.solution, {2}, {0.2, 0.4}, 1e-12);
   require_values(found.residuals, {1}, {0}, 1e-12);

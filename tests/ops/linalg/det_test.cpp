@@ -67,7 +67,7 @@ BOOST_AUTO_TEST_CASE(gradients_of_determinants_in_batches_with_singular_matrices
   const Tensor cofactors = grad(det(x).sum(), x, {.create_graph = true});
   require_values(grad((cofactors * cofactors).sum(), x), {2, 2, 2}, {4, 2, 2, 6, 2, 4, 4, 8},
                  1e-12);
-  // Of second order, -A^-T G^T A^-T with G = A^-T.
+  // The gradient of second order is -A^-T G^T A^-T with G = A^-T.
   x = some_singular(false);
   const Tensor inverse = grad(slogdet(x).logabsdet.sum(), x, {.create_graph = true});
   const Tensor second = grad(inverse[0].sum(), x);

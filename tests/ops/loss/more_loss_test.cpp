@@ -74,8 +74,8 @@ BOOST_AUTO_TEST_CASE(ctc_of_one_path_and_of_none) {
   require_values(ctc_loss(x, ints({}, {1, 0}), two, ints({0}, {1})), {}, {-(p[0] + p[3])});
 }
 
-// Of first and second order, with sequences of unlike lengths, equal labels in a row, and a label
-// behind the end of a sequence that is none.
+// Both orders are compared. Sequences have unlike lengths and equal labels in a row, and behind the
+// end of one stands a number that is no label.
 BOOST_AUTO_TEST_CASE(ctc_has_the_gradients_of_differences) {
   const Tensor x = sample({6, 2, 4}), labels = ints({1, 1, 2, 3, 2, 9}, {2, 3});
   const Tensor steps = ints({6, 4}, {2}), counts = ints({3, 2}, {2});

@@ -130,7 +130,7 @@ BOOST_AUTO_TEST_CASE(equal_elements_become_zero) {
     }
 }
 
-// Of infinite elements the mean is infinite, and the variance no number.
+// The mean of infinite elements is infinite, and their variance is no number.
 BOOST_AUTO_TEST_CASE(running_statistics_of_infinities) {
   const float inf = INFINITY;
   for (const Shape& shape : {Shape{6, 1}, Shape{2, 1, 3}, Shape{3, 1, 2}})

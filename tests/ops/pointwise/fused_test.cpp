@@ -80,7 +80,7 @@ class Drawn {
     return conformance::copied_to(tensor(values, shape).to(dtype), default_device());
   }
 
-  // Of these sizes, perhaps a part of a larger tensor or with its dimensions in another order.
+  // The tensor may be a part of a larger one, or have its dimensions in another order.
   Tensor draw_tensor(const Shape& shape, DType dtype) {
     const size_t layout = below(4);
     if (layout == 0 && shape.size() >= 2) {

@@ -236,7 +236,7 @@ struct ConvCost {
 
   template <class T>
   uint64_t of(const ConvShape& s) const {
-    // Of f32, on one core (docs/benchmarks.md has measurements).
+    // How many a core does in f32 in a nanosecond (docs/benchmarks.md has measurements).
     constexpr double kMultiplyAdds = kVectorBytes == 64 ? 50 : kVectorBytes == 32 ? 38 : 12.5;
     const double sums = s.work() / kMultiplyAdds * slower,
                  weight = weight_ns * double(s.o) * double(s.cg) * double(s.taps()),

@@ -10,7 +10,7 @@
 namespace tenon::cuda {
 
 struct FusedLayout {
-  // Of an input. Outputs are lines.
+  // How the elements of an input are found. Outputs are lines.
   enum class Access : uint8_t {
     line,         // element n lies at n
     one,          // one element for all

@@ -10,7 +10,7 @@ namespace {
 
 using sdk::FusedOperand, sdk::FusedRequest, sdk::FusedStep;
 
-// Of one member: the reducer, and how many elements it loads at once where rows allow it.
+// What a member has: its reducer, and whether it loads packs of elements where rows allow it.
 struct ReducerEntry {
   const char *op, *reducer;
   bool loads_packs;
@@ -42,7 +42,7 @@ double parameter_of(const FusedStep& step, double count) {
   return 1;
 }
 
-// Of contiguous rows, by the plan of the member's own kernel.
+// Rows are shared out as the member's own kernel does with contiguous ones.
 void add_reduction(FusedRows& rows, const tn_device& device, const FusedRequest& program,
                    size_t number) {
   const FusedStep& step = program.steps[number];
