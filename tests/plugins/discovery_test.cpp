@@ -97,12 +97,7 @@ BOOST_AUTO_TEST_CASE(with_few_descriptors_for_the_linker,
   BOOST_REQUIRE(getrlimit(RLIMIT_NOFILE, &before) == 0);
   const rlimit none{static_cast<rlim_t>(file), before.rlim_max};
   BOOST_REQUIRE(setrlimit(RLIMIT_NOFILE, &none) == 0);
-  std::string text;
-  try {
-    registry.load("good");
-  } catch (const std::exception& e) {
-    text = e.what();
-  }
+  const std::string text = error_of<std::exception>([&] { registry.load("good"); });
   BOOST_TEST(setrlimit(RLIMIT_NOFILE, &before) == 0);
   BOOST_TEST(has(text, "good.so cannot be opened now: Too many open files"), text);
   BOOST_TEST(registry.load("good").name() == "good");
@@ -241,12 +236,7 @@ BOOST_AUTO_TEST_CASE(a_missing_backend_is_an_error_with_the_report_and_the_remed
   folder.write("broken.tenon.json", "{");
   Registry registry(folder.only());
   for (const char* name : {"cuda", "good", "", "../cpu"}) {
-    std::string text;
-    try {
-      registry.load(name);
-    } catch (const PluginError& e) {
-      text = e.what();
-    }
+    const std::string text = error_of<PluginError>([&] { registry.load(name); });
     BOOST_TEST(has(text, std::string("backend \"") + name + "\" cannot be used"));
     BOOST_TEST(has(text, folder.file("broken.tenon.json")));
     BOOST_TEST(has(text, "not JSON"));

@@ -321,14 +321,8 @@ BOOST_AUTO_TEST_CASE(an_overlay_that_fails_leaves_the_work_to_the_plugin_below) 
       compute_on(device);
     }
   Environment broken("TENON_TEST_OVERLAY_FAULT", "run_throws");
-  std::string text;
-  try {
-    compute_on(device);
-  } catch (const Error& e) {
-    text = e.what();
-  }
-  BOOST_TEST(has(text, "joint_overlay.so): run let an exception out"), text);
-  BOOST_TEST(has(text, "by the overlay joint_overlay"), text);
+  require_error<Error>([&] { compute_on(device); }, "joint_overlay.so): run let an exception out",
+                       "by the overlay joint_overlay");
 }
 
 // ---- what ends or spoils the process

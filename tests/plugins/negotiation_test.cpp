@@ -173,13 +173,9 @@ BOOST_AUTO_TEST_CASE(devices_are_opened_once_and_failures_have_the_reason) {
   auto info = backend.device_info(device);
   BOOST_TEST(info.threads == 2u);
   BOOST_TEST(std::string(info.name) == "fixture");
-  try {
-    backend.open_device(7);
-    BOOST_ERROR("device 7 was opened");
-  } catch (const DeviceError& e) {
-    BOOST_TEST(
-        has(e.what(), "device good:7 cannot be opened: the fixture has no driver [driver=none]"));
-  }
+  require_error<DeviceError>(
+      [&] { backend.open_device(7); },
+      "device good:7 cannot be opened: the fixture has no driver [driver=none]");
 }
 
 BOOST_AUTO_TEST_CASE(a_device_with_a_queue_needs_stream_functions) {
@@ -187,12 +183,7 @@ BOOST_AUTO_TEST_CASE(a_device_with_a_queue_needs_stream_functions) {
   folder.add("no_streams");
   Registry registry(folder.only());
   auto& backend = registry.load("good");
-  try {
-    backend.open_device(0);
-    BOOST_ERROR("a device without streams was opened");
-  } catch (const DeviceError& e) {
-    BOOST_TEST(has(e.what(), "stream_create is NULL"));
-  }
+  require_error<DeviceError>([&] { backend.open_device(0); }, "stream_create is NULL");
 }
 
 BOOST_AUTO_TEST_CASE(overlays_come_by_priority_and_are_loaded_when_asked_for) {
@@ -236,12 +227,7 @@ BOOST_AUTO_TEST_CASE(at_exit_overlays_go_first_in_every_step) {
   BOOST_CHECK_THROW(registry.loaded().at(0)->open_device(0), DeviceError);
 
   Registry again(folder.only());
-  try {
-    again.load("good");
-    BOOST_ERROR("a plugin was started twice in one process");
-  } catch (const PluginError& e) {
-    BOOST_TEST(has(e.what(), "cannot be started twice"));
-  }
+  require_error<PluginError>([&] { again.load("good"); }, "cannot be started twice");
 }
 
 BOOST_AUTO_TEST_CASE(many_threads_get_one_backend) {

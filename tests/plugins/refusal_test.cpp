@@ -18,12 +18,7 @@ namespace {
 // Asks for "good", which must fail; the reason that the report gives for the only manifest.
 std::string reason_after_loading(const PluginFolder& folder, const std::string& name = "good") {
   Registry registry(folder.only());
-  std::string text;
-  try {
-    registry.load(name);
-  } catch (const PluginError& e) {
-    text = e.what();
-  }
+  const std::string text = error_of<PluginError>([&] { registry.load(name); });
   auto report = registry.report();
   BOOST_REQUIRE_EQUAL(report.entries.size(), 1u);
   BOOST_TEST(plugins::to_string(report.entries[0].status) == "refused");
@@ -346,12 +341,7 @@ BOOST_AUTO_TEST_CASE(an_overlay_asked_for_as_a_device) {
   folder.add("overlay_low",
              {{"name", "overlay_low"}, {"kind", "overlay"}, {"overlays", "good"}, {"priority", 1}});
   Registry registry(folder.only());
-  try {
-    registry.load("overlay_low");
-    BOOST_ERROR("an overlay was loaded as a device");
-  } catch (const PluginError& e) {
-    check_contains(e.what(), "it is an overlay");
-  }
+  require_error<PluginError>([&] { registry.load("overlay_low"); }, "it is an overlay");
 }
 
 // ---- libraries of vendors

@@ -74,13 +74,8 @@ BOOST_AUTO_TEST_CASE(a_permutation_concerns_tensors_of_its_dimensions) {
 BOOST_AUTO_TEST_CASE(rules_that_cannot_be_applied_are_refused) {
   const nn::StateDict two = {{"a", ones({2})}, {"b", ones({2})}};
   nn::Linear model(2, 2);
-  auto error = [&](const LoadOptions& options) -> std::string {
-    try {
-      load_state_dict(model, two, options);
-    } catch (const Error& e) {
-      return e.what();
-    }
-    return "";
+  const auto error = [&](const LoadOptions& options) {
+    return error_of([&] { load_state_dict(model, two, options); });
   };
   BOOST_TEST(has(error({.rules = {{.pattern = "(", .replacement = ""}}}),
                  "'(' cannot be used as a regular expression"));

@@ -25,12 +25,7 @@ std::string small_checkpoint(const TempFolder& folder) {
 }
 
 bool is_refused(const std::filesystem::path& path) {
-  try {
-    inspect(path);
-  } catch (const CheckpointError&) {
-    return true;
-  }
-  return false;
+  return !error_of<CheckpointError>([&] { inspect(path); }).empty();
 }
 
 std::string refusal(const std::filesystem::path& path) {
