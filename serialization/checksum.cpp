@@ -1,9 +1,9 @@
-#include <tenon/serialization/checksum.h>
-#include <tenon/serialization/checksum_avx2.h>
-
 // Inlined: no run-time dependency, and the fastest form.
 #define XXH_INLINE_ALL
 #include <xxhash.h>
+
+#include <tenon/serialization/checksum.h>
+#include <tenon/serialization/checksum_avx2.h>
 
 namespace tenon {
 namespace {

@@ -2,10 +2,10 @@
 // functions of C++ may be included: the linker could take those of this file for others, too.
 #if defined(__x86_64__)
 
-#include <tenon/serialization/checksum_avx2.h>
-
 #define XXH_INLINE_ALL
 #include <xxhash.h>
+
+#include <tenon/serialization/checksum_avx2.h>
 
 namespace tenon::avx2 {
 

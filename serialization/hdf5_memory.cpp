@@ -1,14 +1,14 @@
-#include <tenon/serialization/hdf5_memory.h>
-
-#if __has_include(<H5FDdevelop.h>)  // since 1.14
-#include <H5FDdevelop.h>
-#endif
-
 #include <algorithm>
 #include <cstring>
 #include <new>
 
+#include <hdf5.h>
+#if __has_include(<H5FDdevelop.h>)  // since 1.14
+#include <H5FDdevelop.h>
+#endif
+
 #include <tenon/core/error.h>
+#include <tenon/serialization/hdf5_memory.h>
 
 namespace tenon {
 
