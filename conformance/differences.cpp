@@ -1,6 +1,8 @@
 #include <cstring>
 #include <string>
 
+#include <fmt/core.h>
+
 #include <tenon/conformance/bytes.h>
 #include <tenon/conformance/differences.h>
 #include <tenon/core/autograd/autograd.h>
@@ -80,11 +82,11 @@ void compare_with_differences(const Functions& f, const Tensors& inputs, double 
       }
       numeric.push_back((side[1] - side[0]) / (2 * h));
     }
-    const std::string which = what + ", input " + std::to_string(k) + ": ";
+    const std::string which = fmt::format("{}, input {}: ", what, k);
     if (analytic[k].defined()) {
       if (analytic[k].shape() != inputs[k].shape())
-        throw Mismatch(which + "shape " + analytic[k].shape().str() + ", expected " +
-                       inputs[k].shape().str());
+        throw Mismatch(fmt::format("{}shape {}, expected {}", which, analytic[k].shape().str(),
+                                   inputs[k].shape().str()));
       found = doubles_of(analytic[k]);
     }
     const std::string wrong = difference(found, numeric, inputs[k].shape(), tolerance, tolerance);

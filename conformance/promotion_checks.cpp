@@ -2,6 +2,8 @@
 // numbers. What counts is the dtype of each result, and its values within two units of that.
 #include <cmath>
 
+#include <fmt/core.h>
+
 #include <tenon/conformance/bytes.h>
 #include <tenon/conformance/case_files.h>
 #include <tenon/conformance/driver.h>
@@ -81,7 +83,7 @@ void run(const ReferenceCase& c, const Subject& subject) {
       const DType expected = dtype_called(c.out_types.at(i));
       const Tensor found = copied_to(call(c, left, i, subject), subject.reference);
       require_same(found, c.out[i].to(expected), tolerance_of(expected),
-                   "output " + std::to_string(i));
+                   fmt::format("output {}", i));
     });
   findings.require_none();
 }

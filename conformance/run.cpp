@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include <fmt/core.h>
+
 #include <tenon/conformance/bytes.h>
 #include <tenon/conformance/compare.h>
 #include <tenon/conformance/run.h>
@@ -54,7 +56,7 @@ std::string Run::describe() const {
 
 namespace {
 
-// Of the values that the input is made of: those of its line, or more or less awkward ones.
+// The values that an input is made of: those of its line, or more or less awkward ones.
 Values kind_in(const Run& run, const In& in, bool ordinary) {
   const Values kind = kind_of(*run.line, in);
   if (ordinary && (kind == Values::any || kind == Values::sums)) return Values::ordinary;
@@ -218,7 +220,7 @@ List compare_gradients(const Run& run, const Subject& subject, bool wide) {
                              [&] { return gradients(run, subject, args, ordinary.expected); });
   if (there.size() != here.size()) throw Mismatch("gradients on one device only");
   for (size_t i = 0; i < here.size(); ++i) {
-    const std::string which = "gradient " + std::to_string(i);
+    const std::string which = fmt::format("gradient {}", i);
     if (there[i].defined() != here[i].defined()) throw Mismatch(which + " is on one device only");
     if (!here[i].defined()) continue;
     compare_one(run, copied_to(there[i], subject.reference), wide ? here[i].to(run.dtype) : here[i],
@@ -234,9 +236,9 @@ void compare_results(const Run& run, const Subject& subject, bool wide, bool wit
   const double allowed = run.line->tolerance.of(run.dtype);
   if (found.size() != expected.size()) throw Mismatch("another number of results");
   for (size_t i = 0; i < found.size(); ++i) {
-    const std::string which = "output " + std::to_string(i);
+    const std::string which = fmt::format("output {}", i);
     if (found[i].device() != subject.device)
-      throw Mismatch(which + " is on " + found[i].device().str());
+      throw Mismatch(fmt::format("{} is on {}", which, found[i].device().str()));
     const bool narrowed = wide && is_floating_point(expected[i].dtype());
     compare_one(run, copied_to(found[i], subject.reference),
                 narrowed ? expected[i].to(run.dtype) : expected[i], allowed, which);
