@@ -29,4 +29,12 @@ MisplacedError::MisplacedError(const char* op, size_t argument, const Tensor& te
       wanted(wanted),
       explained(ReplicaScope::active()) {}
 
+MisplacedError::MisplacedError(const char* function, const MisplacedError& inside)
+    : DeviceError(fmt::format("{}: {}", function, inside.what())),
+      op(fmt::format("{}: {}", function, inside.op)),
+      argument(inside.argument),
+      tensor(inside.tensor),
+      wanted(inside.wanted),
+      explained(inside.explained) {}
+
 }  // namespace tenon

@@ -16,6 +16,8 @@ class TENON_API MisplacedError : public DeviceError {
  public:
   MisplacedError(const char* op, size_t argument, const Tensor& tensor, Device wanted,
                  const std::string& where);
+  // The same in a function that is made of the operator: "kl_div: sub: argument 1, …".
+  MisplacedError(const char* function, const MisplacedError& inside);
 
   const std::string op;
   const std::string argument;  // "argument 1, f32 of shape (3, 4),"

@@ -1,7 +1,10 @@
 #include <algorithm>
 #include <limits>
+#include <string_view>
+#include <typeinfo>
 
 #include <tenon/core/base/number_text.h>
+#include <tenon/core/dispatch/misplaced.h>
 #include <tenon/core/format.h>
 #include <tenon/core/ops/pointwise.h>
 #include <tenon/core/ops/reduction.h>
@@ -24,6 +27,36 @@ void require_defined(const char* op, std::initializer_list<const Tensor*> tensor
   for (auto* t : tensors) {
     if (!t->defined()) throw_undefined(op, i);
     ++i;
+  }
+}
+
+namespace {
+// Throws an E unless the error is of a class that is derived from it, and knows more.
+template <class E>
+void rethrow_as(const Error& error, const std::string& text) {
+  if (typeid(error) == typeid(E)) throw E(text);
+}
+}  // namespace
+
+void rethrow_in(const char* function) {
+  try {
+    throw;
+  } catch (const Error& error) {
+    const std::string_view found = error.what();
+    const bool named = found.starts_with(fmt::format("{}:", function));
+    if (named || found.find("\n  in ") != found.npos) throw;
+    if (auto* misplaced = dynamic_cast<const MisplacedError*>(&error))
+      throw MisplacedError(function, *misplaced);
+    const std::string text = fmt::format("{}: {}", function, found);
+    rethrow_as<ShapeError>(error, text);
+    rethrow_as<DTypeError>(error, text);
+    rethrow_as<IndexError>(error, text);
+    rethrow_as<ValueError>(error, text);
+    rethrow_as<AutogradError>(error, text);
+    rethrow_as<OutOfMemoryError>(error, text);
+    rethrow_as<UnsupportedError>(error, text);
+    rethrow_as<DeviceError>(error, text);
+    throw;
   }
 }
 

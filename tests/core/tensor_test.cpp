@@ -218,8 +218,10 @@ BOOST_AUTO_TEST_CASE(errors_name_the_function_that_was_called) {
   };
   begins(error_of([] { ones({-1, 2}); }), "ones: ");
   begins(error_of([] { zeros({-1, 2}); }), "zeros: ");
-  begins(error_of([] { rand({2}, {.dtype = i64}); }), "rand: needs a floating type, found i64");
-  begins(error_of([] { randn({2}, {.dtype = i64}); }), "randn: needs a floating type, found i64");
+  begins(error_of([] { rand({2}, {.dtype = i64}); }),
+         "rand: the dtype must be floating, found i64");
+  begins(error_of([] { randn({2}, {.dtype = i64}); }),
+         "randn: the dtype must be floating, found i64");
   begins(error_of([] { Tensor().item(); }), "item: ");
   begins(error_of([] { Tensor().item<bool>(); }), "item: ");
   begins(error_of([] { Tensor().dim(); }), "dim: ");

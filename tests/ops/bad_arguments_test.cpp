@@ -1,6 +1,6 @@
 // Wrong inputs to every function of the table: undefined tensors, others of another device, dtype
 // or shape. Each call either works, so that its results can be read, or throws a tenon::Error that
-// says whose argument it was.
+// names the function and the argument.
 #include "ops/bad_arguments.h"
 
 #include <algorithm>
@@ -8,6 +8,8 @@
 #include <string>
 
 #include <boost/test/unit_test.hpp>
+
+#include "support/expect.h"
 
 BOOST_AUTO_TEST_SUITE(bad_arguments)
 
@@ -78,6 +80,37 @@ BOOST_AUTO_TEST_CASE(every_function_refuses_or_computes) {
       }
   });
   BOOST_TEST(count > 10000u);
+}
+
+// A function that leaves it to its operators to check what they get is named before them. The class
+// of the error stays, and a module still says which of its tensors is elsewhere.
+BOOST_AUTO_TEST_CASE(the_function_is_named_before_the_operator_that_refuses) {
+  const Tensor x = ones({2, 3}), index = zeros({2}, {.dtype = i64});
+  test::require_error<ShapeError>([&] { kl_div(x, ones({4})); }, "kl_div: mul: shapes (4,)");
+  test::require_error<DTypeError>([&] { mse_loss(index, index); },
+                                  "mse_loss: mean: argument 0 has dtype i64");
+  test::require_error<IndexError>([&] { normalize(x, 2, 7); }, "normalize: norm: sum: dim 7");
+  test::require_error<DeviceError>([&] { huber_loss(x, x.to(Device("cpu", 1))); },
+                                   "huber_loss: sub: argument 1, f32 of shape (2, 3), is on cpu:1");
+  nn::GRU layer(3, 2);
+  test::require_error<DeviceError>(
+      [&] {
+        layer(ones({4, 2, 3}, {.device = Device("cpu", 1)}));
+      },
+      "gru: linear: the input", "is on cpu:1",
+      "but the parameters of GRU are on " + default_device().str());
+}
+
+// What was queued before and has failed says itself where that was.
+BOOST_AUTO_TEST_CASE(a_failure_of_other_work_keeps_its_text) {
+  // A device with streams may tell it to whoever comes first.
+  if (default_device().type() != "cpu") return;
+  const Tensor x = ones({2, 3}), far = full({2}, 9, {.dtype = i64});
+  const Tensor failed = index_select(x, 0, far);
+  const std::string text = test::error_of<IndexError>([&] { failed.wait(); });
+  BOOST_TEST(text.starts_with("index_select: index 9"), text);
+  const std::string again = test::error_of<IndexError>([&] { masked_select(x, gt(failed, 0)); });
+  BOOST_TEST(again.starts_with("index_select: index 9"), again);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -1,5 +1,5 @@
 // Wrong numbers, lists, texts and indices to every function of the table. Each call either computes
-// or throws a tenon::Error that says whose argument it was.
+// or throws a tenon::Error that names the function and the argument.
 #include <cstdint>
 #include <limits>
 #include <string>

@@ -132,7 +132,7 @@ BOOST_AUTO_TEST_CASE(results_that_no_memory_holds) {
   require_error<OutOfMemoryError>([&] { e + 1.0; }, "cannot allocate 2305843009213693952 bytes on ", " in total", " in live tensors", " reserved");
 }
 
-// Of numbers that a caller gives: how many views, values or elements to make.
+// The caller says how many views, values or elements are to be made.
 BOOST_AUTO_TEST_CASE(counts_of_what_is_to_be_made) {
   const int64_t many = int64_t{1} << 40, most_pieces = int64_t{1} << 24;
   Tensor long_one = expanded({many}), none = zeros({0}), wide = expanded({kGiga, kGiga / 8});
@@ -203,7 +203,7 @@ BOOST_AUTO_TEST_CASE(factories) {
       {"arange", [] { arange(0, 1, kNan); }, "found 0, 1, nan"},
       {"arange", [] { arange(-kInfinity, 1); }, "finite"},
       {"arange", [] { arange(-1e308, 1e308, 1e-300); }, "more than can be addressed"},
-      {"arange", [] { arange(0, 1e300); }, "from 0 to 1e+300 in steps of 1 there are 1e+300 elements"},
+      {"arange", [] { arange(0, 1e300); }, "from start 0 to end 1e+300 by step 1 there are 1e+300 elements"},
       {"full", [] { full({1}, kNan, {.dtype = i64}); }, "the number nan has no value in i64"},
       {"full", [] { full({1}, 1e300, {.dtype = i32}); }, "the number 1e+300 has no value in i32"},
       {"fill_", [] { zeros({1}, {.dtype = u8}).fill_(-kInfinity); }, "the number -inf"},
@@ -214,7 +214,7 @@ BOOST_AUTO_TEST_CASE(factories) {
       {"normal_", [] { zeros({1}).normal_(0, kNan); }, "normal_"},
       {"normal_", [] { zeros({1}).normal_(0, kInfinity); }, "normal_"},
       {"randint", [] { randint(kMax, kLeast, {1}); }, "low < high"},
-      {"randint", [] { randint(kLeast, kMax, {1}, {.dtype = i32}); }, "does not fit"},
+      {"randint", [] { randint(kLeast, kMax, {1}, {.dtype = i32}); }, "do not fit"},
   });
   BOOST_CHECK_EQUAL(randint(kLeast, kMax, {4}).numel(), 4);  // the whole range but one
   BOOST_CHECK(randint(kLeast, kLeast + 1, {1}).item<int64_t>() == kLeast);
@@ -307,8 +307,8 @@ BOOST_AUTO_TEST_CASE(geometry_of_windows) {
       {"a dilated ocean", [&] { conv2d(x, expanded({1, 1, int64_t{1} << 58, 1}), {}, {.dilation = {int_max, 1}}); }, "larger than the padded"},
       {"no channels", [&] { conv2d(zeros({1, 0, kGiga, kGiga / 4}), zeros({1, 0, 2, 2}), {}, {.dilation = {kGiga / 2, 1}}); }, ""},
       {"max_pool2d", [&] { max_pool2d(x, {2, 2}, {.dilation = {int_max, 1}}); }, "larger than the padded"},
-      {"max_pool2d", [&] { max_pool2d(x, {kMax, 2}); }, "kernel must be two numbers of at most 2147483647"},
-      {"avg_pool2d", [&] { avg_pool2d(x, {2, kLeast}); }, "kernel must be two numbers of at least 1"},
+      {"max_pool2d", [&] { max_pool2d(x, {kMax, 2}); }, "kernel_size must be two numbers of at most 2147483647"},
+      {"avg_pool2d", [&] { avg_pool2d(x, {2, kLeast}); }, "kernel_size must be two numbers of at least 1"},
       {"adaptive_avg_pool2d", [&] { adaptive_avg_pool2d(x, {kLeast, 1}); }, "output_size"},
       {"adaptive_avg_pool2d", [&] { adaptive_avg_pool2d(x, {kMax, kMax}); }, "output_size"},
   };

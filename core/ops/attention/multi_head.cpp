@@ -28,8 +28,8 @@ void require_sequences(const Tensor& query, const Tensor& key, const Tensor& val
         kMultiHead, one_width ? "(s, batch, width)" : "(s, batch, kdim) and (s, batch, vdim)", q, k,
         v));
   if (num_heads < 1 || q[2] % num_heads)
-    throw ValueError(fmt::format("{}: the width {} cannot be divided into {} heads", kMultiHead,
-                                 q[2], num_heads));
+    throw ValueError(fmt::format("{}: the width {} cannot be divided into num_heads = {}",
+                                 kMultiHead, q[2], num_heads));
 }
 
 void require_weights(const MultiHeadAttentionWeights& w, int64_t width, int64_t kdim,
@@ -154,10 +154,9 @@ std::pair<Tensor, Tensor> attend_unbatched(const Tensor& query, const Tensor& ke
 
 }  // namespace
 
-std::pair<Tensor, Tensor> multi_head_attention_forward(const Tensor& query, const Tensor& key,
-                                                       const Tensor& value, int64_t num_heads,
-                                                       const MultiHeadAttentionWeights& weights,
-                                                       const MultiHeadAttentionOptions& options) {
+std::pair<Tensor, Tensor> multi_head_attention_forward(
+    const Tensor& query, const Tensor& key, const Tensor& value, int64_t num_heads,
+    const MultiHeadAttentionWeights& weights, const MultiHeadAttentionOptions& options) try {
   const Tensor* all[] = {&query, &key, &value};
   for (size_t i = 0; i < 3; ++i) require_tensor(kMultiHead, *all[i], i);
   if (query.dim() == 2 && key.dim() == 2 && value.dim() == 2)
@@ -193,6 +192,8 @@ std::pair<Tensor, Tensor> multi_head_attention_forward(const Tensor& query, cons
   const Tensor y = output(matmul(attention, v));
   if (!options.need_weights) return {y, Tensor()};
   return {y, options.average_attn_weights ? mean(attention, {1}) : attention};
+} catch (const Error&) {
+  rethrow_in("multi_head_attention_forward");
 }
 
 }  // namespace tenon

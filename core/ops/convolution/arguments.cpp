@@ -65,7 +65,7 @@ const char* detail::padding_word(std::string_view word) {
   if (word == "same") return "same";
   if (word == "valid") return "valid";
   throw ValueError(fmt::format(
-      "a convolution's padding must be in numbers, \"same\" or \"valid\", found \"{}\"", word));
+      "convolution: padding must be numbers, \"same\" or \"valid\", found \"{}\"", word));
 }
 
 Attrs ConvWindows::attrs(DType dtype) const {

@@ -104,7 +104,7 @@ Tensor run_conv2d_backward_input(const Tensor& gradient, const Tensor& weight, c
 }
 
 Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias,
-              const Conv1dOptions& options) {
+              const Conv1dOptions& options) try {
   if (const Autocasting cast{"conv1d", {&x, &weight, &bias}})
     return conv1d(cast(x), cast(weight), cast(bias), options);
   ConvArguments a("conv1d", x, weight, bias, options);
@@ -116,6 +116,8 @@ Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias,
                a.windows.groups};
   const Tensor row = unsqueeze(a.x, 2), kernel = unsqueeze(weight, 2);
   return a.result(squeeze(run_conv2d(row, kernel, bias, a.windows.attrs(dtype_of(x))), 2));
+} catch (const Error&) {
+  rethrow_in("conv1d");
 }
 
 Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
@@ -129,7 +131,7 @@ Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
 // The planes that a window touches are channels of one image, so that all windows along the depth
 // are a batch of images. The channels of a group stay together.
 Tensor conv3d(const Tensor& x, const Tensor& weight, const Tensor& bias,
-              const Conv3dOptions& options) {
+              const Conv3dOptions& options) try {
   if (const Autocasting cast{"conv3d", {&x, &weight, &bias}})
     return conv3d(cast(x), cast(weight), cast(bias), options);
   ConvArguments a("conv3d", x, weight, bias, options);
@@ -158,6 +160,8 @@ Tensor conv3d(const Tensor& x, const Tensor& weight, const Tensor& bias,
                               a.windows.attrs(dtype_of(x)));
   const Tensor planes = reshape(y, {s[0], result[2], k[0], result[3], result[4]});
   return a.result(contiguous(transpose(planes, 1, 2)));
+} catch (const Error&) {
+  rethrow_in("conv3d");
 }
 
 }  // namespace tenon

@@ -120,7 +120,7 @@ Tensor transposed_images(const Tensor& x, const Tensor& weight, const ConvWindow
 }  // namespace
 
 Tensor conv_transpose1d(const Tensor& x, const Tensor& weight, const Tensor& bias,
-                        const ConvTranspose1dOptions& options) {
+                        const ConvTranspose1dOptions& options) try {
   if (const Autocasting cast{"conv_transpose1d", {&x, &weight, &bias}})
     return conv_transpose1d(cast(x), cast(weight), cast(bias), options);
   const TransposedArguments a("conv_transpose1d", x, weight, bias, options);
@@ -132,19 +132,23 @@ Tensor conv_transpose1d(const Tensor& x, const Tensor& weight, const Tensor& bia
       transposed_images(unsqueeze(a.x, 2), unsqueeze(weight, 2), row, {0, a.output_padding[0]},
                         {a.shape[0], a.shape[1], 1, a.shape[2]});
   return a.result(squeeze(y, 2), bias);
+} catch (const Error&) {
+  rethrow_in("conv_transpose1d");
 }
 
 Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
-                        const ConvTranspose2dOptions& options) {
+                        const ConvTranspose2dOptions& options) try {
   if (const Autocasting cast{"conv_transpose2d", {&x, &weight, &bias}})
     return conv_transpose2d(cast(x), cast(weight), cast(bias), options);
   const TransposedArguments a("conv_transpose2d", x, weight, bias, options);
   return a.result(transposed_images(a.x, weight, a.windows, a.output_padding, a.shape), bias);
+} catch (const Error&) {
+  rethrow_in("conv_transpose2d");
 }
 
 // Each plane of x is an image that adds to kd planes of the result, which are channels at first.
 Tensor conv_transpose3d(const Tensor& x, const Tensor& weight, const Tensor& bias,
-                        const ConvTranspose3dOptions& options) {
+                        const ConvTranspose3dOptions& options) try {
   if (const Autocasting cast{"conv_transpose3d", {&x, &weight, &bias}})
     return conv_transpose3d(cast(x), cast(weight), cast(bias), options);
   const TransposedArguments a("conv_transpose3d", x, weight, bias, options);
@@ -181,6 +185,8 @@ Tensor conv_transpose3d(const Tensor& x, const Tensor& weight, const Tensor& bia
   const int64_t cut = w.padding[0], missing = cut + result[2] - whole;
   if (missing > 0) planes = pad(planes, {0, 0, 0, 0, 0, missing});
   return a.result(contiguous(narrow(planes, 2, cut, result[2])), bias);
+} catch (const Error&) {
+  rethrow_in("conv_transpose3d");
 }
 
 }  // namespace tenon

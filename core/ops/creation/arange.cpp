@@ -30,7 +30,8 @@ int64_t count_of_range(Number start, Number end, Number step) {
   auto checked = [&](auto count) {
     if (count > most)
       throw ValueError(fmt::format(
-          "arange: from {} to {} in steps of {} there are {} elements, more than can be addressed",
+          "arange: from start {} to end {} by step {} there are {} elements, more than can be "
+          "addressed",
           text_of(start), text_of(end), text_of(step), number_text(static_cast<double>(count))));
     return static_cast<int64_t>(count);
   };
@@ -54,7 +55,8 @@ Tensor arange(Number start, Number end, Number step, const TensorOptions& option
   if (!leads_to(start, end, step))
     throw ValueError(fmt::format("arange: a step of {} never leads from {} to {}", text_of(step),
                                  text_of(start), text_of(end)));
-  if (dtype == DType::boolean) throw DTypeError("arange: makes numbers, not bool");
+  if (dtype == DType::boolean)
+    throw DTypeError("arange: the dtype must be one of numbers, found bool");
   const int64_t count = count_of_range(start, end, step);
   if (count > 0 && start.integral && end.integral && step.integral) {
     require_held("arange", dtype, start);

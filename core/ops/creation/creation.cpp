@@ -60,7 +60,8 @@ void check_sequence(const char* op, Number start, Number end, int64_t steps, DTy
   if (!std::isfinite(start.f) || !std::isfinite(end.f))
     throw ValueError(fmt::format("{}: start and end must be finite, found {} and {}", op,
                                  number_text(start.f), number_text(end.f)));
-  if (dtype == DType::boolean) throw DTypeError(fmt::format("{}: makes numbers, not bool", op));
+  if (dtype == DType::boolean)
+    throw DTypeError(fmt::format("{}: the dtype must be one of numbers, found bool", op));
   require_addressable(op, steps);
 }
 
@@ -124,7 +125,7 @@ Tensor indices_of(const char* op, Triangle triangle, const TensorOptions& option
 
 }  // namespace
 
-Tensor linspace(Number start, Number end, int64_t steps, const TensorOptions& options) {
+Tensor linspace(Number start, Number end, int64_t steps, const TensorOptions& options) try {
   const DType dtype = options.dtype.value_or(f32);
   check_sequence("linspace", start, end, steps, dtype);
   if (steps > 0) {
@@ -132,54 +133,71 @@ Tensor linspace(Number start, Number end, int64_t steps, const TensorOptions& op
     if (steps > 1) require_held("linspace", dtype, end);
   }
   return with_options(evenly_spaced(start.f, end.f, steps, plain(options, f64)).to(dtype), options);
+} catch (const Error&) {
+  rethrow_in("linspace");
 }
 
 Tensor logspace(Number start, Number end, int64_t steps, double base,
-                const TensorOptions& options) {
+                const TensorOptions& options) try {
   const DType dtype = options.dtype.value_or(f32);
   check_sequence("logspace", start, end, steps, dtype);
   const Tensor exponents = evenly_spaced(start.f, end.f, steps, plain(options, f64));
   return with_options(pow(base, exponents).to(dtype), options);
+} catch (const Error&) {
+  rethrow_in("logspace");
 }
 
 Tensor eye(int64_t n, const TensorOptions& options) { return eye(n, n, options); }
 
-Tensor eye(int64_t n, int64_t m, const TensorOptions& options) {
+Tensor eye(int64_t n, int64_t m, const TensorOptions& options) try {
   TensorOptions inner = options;
   inner.requires_grad = false;
   if (n < 0 || m < 0)
-    throw ShapeError(fmt::format("eye: the sizes must not be negative, found {} and {}", n, m));
+    throw ShapeError(fmt::format("eye: n and m must not be negative, found {} and {}", n, m));
   Tensor x = zeros({n, m}, inner);
   diagonal(x).fill_(1);
   return with_options(x, options);
+} catch (const Error&) {
+  rethrow_in("eye");
 }
 
-Tensor tril_indices(int64_t row, int64_t col, int64_t offset, const TensorOptions& options) {
+Tensor tril_indices(int64_t row, int64_t col, int64_t offset, const TensorOptions& options) try {
   return indices_of("tril_indices", {row, col, offset, true}, options);
+} catch (const Error&) {
+  rethrow_in("tril_indices");
 }
 
-Tensor triu_indices(int64_t row, int64_t col, int64_t offset, const TensorOptions& options) {
+Tensor triu_indices(int64_t row, int64_t col, int64_t offset, const TensorOptions& options) try {
   return indices_of("triu_indices", {row, col, offset, false}, options);
+} catch (const Error&) {
+  rethrow_in("triu_indices");
 }
 
 Tensor full_like(const Tensor& like, Number value, const TensorOptions& options) {
   const TensorOptions inner = like_options("full_like", like, options);
   return ordered_like(like, full(like.shape(), value, inner), options);
 }
-Tensor rand_like(const Tensor& like, const TensorOptions& options) {
+Tensor rand_like(const Tensor& like, const TensorOptions& options) try {
   const TensorOptions inner = like_options("rand_like", like, options);
   return ordered_like(like, rand(like.shape(), inner), options);
+} catch (const Error&) {
+  rethrow_in("rand_like");
 }
-Tensor randn_like(const Tensor& like, const TensorOptions& options) {
+Tensor randn_like(const Tensor& like, const TensorOptions& options) try {
   const TensorOptions inner = like_options("randn_like", like, options);
   return ordered_like(like, randn(like.shape(), inner), options);
+} catch (const Error&) {
+  rethrow_in("randn_like");
 }
-Tensor randint_like(const Tensor& like, int64_t low, int64_t high, const TensorOptions& options) {
+Tensor randint_like(const Tensor& like, int64_t low, int64_t high,
+                    const TensorOptions& options) try {
   const TensorOptions inner = like_options("randint_like", like, options);
   return ordered_like(like, randint(low, high, like.shape(), inner), options);
+} catch (const Error&) {
+  rethrow_in("randint_like");
 }
 
-Tensor randperm(int64_t n, const TensorOptions& options) {
+Tensor randperm(int64_t n, const TensorOptions& options) try {
   const DType dtype = options.dtype.value_or(i64);
   if (n < 0) throw ValueError(fmt::format("randperm: n must not be negative, found {}", n));
   if (n > 0) require_held("randperm", dtype, n - 1);
@@ -194,9 +212,11 @@ Tensor randperm(int64_t n, const TensorOptions& options) {
   for (size_t i = 0; i < order.size(); ++i)
     std::swap(order[i], order[i + static_cast<size_t>(draws[i]) % (order.size() - i)]);
   return with_options(tensor(order, n, plain(options, i64)).to(dtype), options);
+} catch (const Error&) {
+  rethrow_in("randperm");
 }
 
-Tensor one_hot(const Tensor& x, int64_t num_classes) {
+Tensor one_hot(const Tensor& x, int64_t num_classes) try {
   require_tensor("one_hot", x);
   require_index("one_hot", x, "x");
   const bool some = impl_of(x).numel > 0;
@@ -221,6 +241,8 @@ Tensor one_hot(const Tensor& x, int64_t num_classes) {
   // The selection looks whether there are these classes.
   const Tensor checked = reshape(index_select(classes, 0, flatten(x)), shape_of(x));
   return eq(unsqueeze(checked, -1), classes).to(i64);
+} catch (const Error&) {
+  rethrow_in("one_hot");
 }
 
 }  // namespace tenon

@@ -178,15 +178,17 @@ Tensor put_rows(const Tensor& joined, int64_t dim, const Tensor& rows, const Ten
 
 }  // namespace
 
-Tensor index(const Tensor& x, const std::vector<Tensor>& indices) {
+Tensor index(const Tensor& x, const std::vector<Tensor>& indices) try {
   const Plan plan = plan_of("index", x, indices);
   if (plan.count == 0) return x;
   const auto dim = static_cast<int64_t>(plan.first);
   return index_select(plan.joined(plan.x), dim, plan.rows).reshape(plan.result);
+} catch (const Error&) {
+  rethrow_in("index");
 }
 
 Tensor index_put(const Tensor& x, const std::vector<Tensor>& indices, const Tensor& values,
-                 bool accumulate) {
+                 bool accumulate) try {
   if (const Autocasting cast{"index_put", {&x, &values}})
     return index_put(cast(x), indices, cast(values), accumulate);
   require_defined("index_put", {&x, &values});
@@ -200,6 +202,8 @@ Tensor index_put(const Tensor& x, const std::vector<Tensor>& indices, const Tens
   const Tensor y = put_rows(joined, static_cast<int64_t>(plan.first), plan.rows, slices, accumulate)
                        .reshape(shape_of(plan.x));
   return plan.order.empty() ? y : permute(y, inverse_of(plan.order));
+} catch (const Error&) {
+  rethrow_in("index_put");
 }
 
 void index_put_(const Tensor& x, const std::vector<Tensor>& indices, const Tensor& values,
@@ -232,14 +236,16 @@ void require_elements(const char* op, const Tensor& x, const Tensor& index) {
 }
 }  // namespace
 
-Tensor take(const Tensor& x, const Tensor& index) {
+Tensor take(const Tensor& x, const Tensor& index) try {
   require_defined("take", {&x, &index});
   require_elements("take", x, index);
   const Tensor rows = ravel_index("take", {index}, {x.numel()});
   return index_select(flatten(x), 0, flatten(rows)).reshape(shape_of(index));
+} catch (const Error&) {
+  rethrow_in("take");
 }
 
-Tensor put(const Tensor& x, const Tensor& index, const Tensor& source, bool accumulate) {
+Tensor put(const Tensor& x, const Tensor& index, const Tensor& source, bool accumulate) try {
   if (const Autocasting cast{"put", {&x, &source}})
     return put(cast(x), index, cast(source), accumulate);
   require_defined("put", {&x, &index, &source});
@@ -250,6 +256,8 @@ Tensor put(const Tensor& x, const Tensor& index, const Tensor& source, bool accu
   require_elements("put", x, index);
   const Tensor rows = flatten(ravel_index("put", {index}, {x.numel()}));
   return put_rows(flatten(x), 0, rows, flatten(source), accumulate).reshape(shape_of(x));
+} catch (const Error&) {
+  rethrow_in("put");
 }
 
 namespace {
@@ -260,12 +268,14 @@ Tensor from_beginning(const Tensor& indices, int64_t n) {
 }
 }  // namespace
 
-Tensor take_along_dim(const Tensor& x, const Tensor& indices) {
+Tensor take_along_dim(const Tensor& x, const Tensor& indices) try {
   require_defined("take_along_dim", {&x, &indices});
   return gather(flatten(x), 0, from_beginning(flatten(indices), x.numel()));
+} catch (const Error&) {
+  rethrow_in("take_along_dim");
 }
 
-Tensor take_along_dim(const Tensor& x, const Tensor& indices, int64_t dim) {
+Tensor take_along_dim(const Tensor& x, const Tensor& indices, int64_t dim) try {
   require_defined("take_along_dim", {&x, &indices});
   const int64_t d = wrap_dim_of(x, dim, "take_along_dim");
   if (x.dim() != indices.dim())
@@ -280,6 +290,8 @@ Tensor take_along_dim(const Tensor& x, const Tensor& indices, int64_t dim) {
   from[d] = x.size(d);
   at[d] = indices.size(d);
   return gather(x.expand(from), d, from_beginning(indices, x.size(d)).expand(at));
+} catch (const Error&) {
+  rethrow_in("take_along_dim");
 }
 
 }  // namespace tenon

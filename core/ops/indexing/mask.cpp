@@ -57,30 +57,36 @@ Tensor argwhere(const Tensor& x) {
   return nonzero(x);
 }
 
-Tensor masked_select(const Tensor& x, const Tensor& mask) {
+Tensor masked_select(const Tensor& x, const Tensor& mask) try {
   require_mask("masked_select", x, mask);
   const Shape common = broadcast_shapes(shape_of(x), shape_of(mask), "masked_select");
   return index_select(flatten(x.expand(common)), 0, places_of(flatten(mask.expand(common))));
+} catch (const Error&) {
+  rethrow_in("masked_select");
 }
 
-Tensor masked_fill(const Tensor& x, const Tensor& mask, Number value) {
+Tensor masked_fill(const Tensor& x, const Tensor& mask, Number value) try {
   require_mask("masked_fill", x, mask);
   require_held("masked_fill", dtype_of(x), value);
   return where(mask, constant(value, dtype_of(x), x.device()), x);
+} catch (const Error&) {
+  rethrow_in("masked_fill");
 }
 
-Tensor masked_fill(const Tensor& x, const Tensor& mask, const Tensor& value) {
+Tensor masked_fill(const Tensor& x, const Tensor& mask, const Tensor& value) try {
   require_mask("masked_fill", x, mask);
   require_tensor("masked_fill", value, 2);
   if (!shape_of(value).empty())
     throw ShapeError(
         fmt::format("masked_fill: value must have no dimensions, found shape {}", shape_of(value)));
   return where(mask, value.to(dtype_of(x)), x);
+} catch (const Error&) {
+  rethrow_in("masked_fill");
 }
 
 // The k-th place that is true gets element k - 1 of the source; a zero stands before them for the
 // places that are not.
-Tensor masked_scatter(const Tensor& x, const Tensor& mask, const Tensor& source) {
+Tensor masked_scatter(const Tensor& x, const Tensor& mask, const Tensor& source) try {
   if (const Autocasting cast{"masked_scatter", {&x, &source}})
     return masked_scatter(cast(x), mask, cast(source));
   require_mask("masked_scatter", x, mask);
@@ -95,6 +101,8 @@ Tensor masked_scatter(const Tensor& x, const Tensor& mask, const Tensor& source)
   const Tensor zero = zeros({1}, {.dtype = dtype_of(x), .device = x.device()});
   const Tensor values = index_select(cat({zero, flatten(source)}), 0, place).reshape(common);
   return where(whole, values, x);
+} catch (const Error&) {
+  rethrow_in("masked_scatter");
 }
 
 }  // namespace tenon

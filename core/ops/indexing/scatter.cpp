@@ -168,10 +168,12 @@ Tensor scatter(const Tensor& x, int64_t dim, const Tensor& index, Number value) 
   return scatter(x, dim, index, constant(value, dtype_of(x), x.device()).expand(shape_of(index)));
 }
 
-Tensor scatter_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& src) {
+Tensor scatter_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& src) try {
   if (const Autocasting cast{"scatter_add", {&x, &src}})
     return scatter_add(cast(x), dim, index, cast(src));
   return run_reduce("scatter_add", x, dim, index, src, "sum", true);
+} catch (const Error&) {
+  rethrow_in("scatter_add");
 }
 
 Tensor scatter_reduce(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& src,
@@ -246,7 +248,7 @@ Tensor listed(const char* op, const Tensor& x, int64_t dim, const Tensor& index)
 }  // namespace
 
 Tensor index_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source,
-                 Number alpha) {
+                 Number alpha) try {
   if (const Autocasting cast{"index_add", {&x, &source}})
     return index_add(cast(x), dim, index, cast(source), alpha);
   const int64_t d = require_slices("index_add", x, dim, index, source);
@@ -259,22 +261,30 @@ Tensor index_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor
   }
   const Tensor added = plain ? source : (source * alpha).to(dtype_of(x));
   return scatter_add(x, d, spread_index(index, d, added), added);
+} catch (const Error&) {
+  rethrow_in("index_add");
 }
 
-Tensor index_copy(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source) {
+Tensor index_copy(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source) try {
   if (const Autocasting cast{"index_copy", {&x, &source}})
     return index_copy(cast(x), dim, index, cast(source));
   const int64_t d = require_slices("index_copy", x, dim, index, source);
   return scatter(x, d, spread_index(index, d, source), source);
+} catch (const Error&) {
+  rethrow_in("index_copy");
 }
 
-Tensor index_fill(const Tensor& x, int64_t dim, const Tensor& index, Number value) {
+Tensor index_fill(const Tensor& x, int64_t dim, const Tensor& index, Number value) try {
   const Tensor mask = listed("index_fill", x, dim, index);
   return masked_fill(x, mask, value);
+} catch (const Error&) {
+  rethrow_in("index_fill");
 }
-Tensor index_fill(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& value) {
+Tensor index_fill(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& value) try {
   const Tensor mask = listed("index_fill", x, dim, index);
   return masked_fill(x, mask, value);
+} catch (const Error&) {
+  rethrow_in("index_fill");
 }
 
 }  // namespace tenon

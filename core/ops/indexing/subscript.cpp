@@ -14,10 +14,10 @@ namespace {
 
 bool is_mask(const Tensor& t) { return dtype_of(t) == DType::boolean || dtype_of(t) == DType::u8; }
 
-// Dimensions of x that a subscript takes.
-int64_t taken_by(const Subscript& s) {
+// Dimensions of x that a subscript takes, which is `argument` of those of the call.
+int64_t taken_by(const Subscript& s, size_t argument) {
   if (auto* t = std::get_if<Tensor>(&s.value())) {
-    require_tensor("subscript", *t);
+    require_tensor("subscript", *t, argument);
     return is_mask(*t) ? t->dim() : 1;
   }
   return std::holds_alternative<int64_t>(s.value()) || std::holds_alternative<Slice>(s.value());
@@ -26,8 +26,9 @@ int64_t taken_by(const Subscript& s) {
 // The number of dimensions that an Ellipsis stands for.
 int64_t left_over(const Tensor& x, std::span<const Subscript> subscripts) {
   int64_t taken = 0, ellipses = 0;
+  size_t argument = 0;  // that is x
   for (auto& s : subscripts) {
-    taken += taken_by(s);
+    taken += taken_by(s, ++argument);
     ellipses += std::holds_alternative<EllipsisType>(s.value());
   }
   if (ellipses > 1)
@@ -70,11 +71,13 @@ class Choice {
   int64_t rest_, dim_ = 0, indexed_ = 0;
 };
 
-Chosen chosen_by(const Tensor& x, std::span<const Subscript> subscripts) {
+Chosen chosen_by(const Tensor& x, std::span<const Subscript> subscripts) try {
   require_tensor("subscript", x);
   Choice choice(x, left_over(x, subscripts));
   for (auto& s : subscripts) std::visit(choice, s.value());
   return choice.chosen;
+} catch (const Error&) {
+  rethrow_in("subscript");
 }
 
 // The values in x's dtype, which is no change that a gradient could be lost by.

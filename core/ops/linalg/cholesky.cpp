@@ -37,7 +37,7 @@ Tensor cholesky(const Tensor& x, bool upper) {
   return upper ? turned(l) : l;
 }
 
-Tensor cholesky_solve(const Tensor& b, const Tensor& l, bool upper) {
+Tensor cholesky_solve(const Tensor& b, const Tensor& l, bool upper) try {
   require_tensor("cholesky_solve", b, 0);
   require_square("cholesky_solve", l, 1);
   require_system("cholesky_solve", l, b, true);
@@ -46,6 +46,8 @@ Tensor cholesky_solve(const Tensor& b, const Tensor& l, bool upper) {
                               Attrs().set("upper", false).set("unitriangular", false));
   return run_system(solve_triangular_op, turned(lower), y,
                     Attrs().set("upper", true).set("unitriangular", false));
+} catch (const Error&) {
+  rethrow_in("cholesky_solve");
 }
 
 }  // namespace tenon

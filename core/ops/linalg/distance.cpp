@@ -47,7 +47,7 @@ Tensor at_least(const Tensor& x, double least) { return clamp(x, least); }
 
 }  // namespace
 
-Tensor cdist(const Tensor& a, const Tensor& b, double p, std::string_view compute_mode) {
+Tensor cdist(const Tensor& a, const Tensor& b, double p, std::string_view compute_mode) try {
   if (const Autocasting cast{"cdist", {&a, &b}}) return cdist(cast(a), cast(b), p, compute_mode);
   require_defined("cdist", {&a, &b});
   if (const Widening wide{&a, &b}) return wide.rounded(cdist(wide(a), wide(b), p, compute_mode));
@@ -68,18 +68,22 @@ Tensor cdist(const Tensor& a, const Tensor& b, double p, std::string_view comput
   const Tensor difference = unsqueeze(x, -2) - unsqueeze(y, -3);
   // The norm of an empty vector is 0, and only that of infinite p needs an element.
   return norm(difference, sa.back() == 0 ? 2 : p, -1);
+} catch (const Error&) {
+  rethrow_in("cdist");
 }
 
-Tensor pairwise_distance(const Tensor& a, const Tensor& b, double p, double eps, bool keepdim) {
+Tensor pairwise_distance(const Tensor& a, const Tensor& b, double p, double eps, bool keepdim) try {
   if (const Autocasting cast{"pairwise_distance", {&a, &b}})
     return pairwise_distance(cast(a), cast(b), p, eps, keepdim);
   require_defined("pairwise_distance", {&a, &b});
   if (const Widening wide{&a, &b})
     return wide.rounded(pairwise_distance(wide(a), wide(b), p, eps, keepdim));
   return norm(floating(a) - floating(b) + eps, p, -1, keepdim);
+} catch (const Error&) {
+  rethrow_in("pairwise_distance");
 }
 
-Tensor cosine_similarity(const Tensor& a, const Tensor& b, int64_t dim, double eps) {
+Tensor cosine_similarity(const Tensor& a, const Tensor& b, int64_t dim, double eps) try {
   if (const Autocasting cast{"cosine_similarity", {&a, &b}})
     return cosine_similarity(cast(a), cast(b), dim, eps);
   require_defined("cosine_similarity", {&a, &b});
@@ -89,13 +93,17 @@ Tensor cosine_similarity(const Tensor& a, const Tensor& b, int64_t dim, double e
   const int64_t d = wrap_dim(dim, static_cast<int64_t>(shape.size()), "cosine_similarity");
   const Tensor x = expand(floating(a), shape), y = expand(floating(b), shape);
   return sum(x / at_least(norm(x, 2, d, true), eps) * (y / at_least(norm(y, 2, d, true), eps)), d);
+} catch (const Error&) {
+  rethrow_in("cosine_similarity");
 }
 
-Tensor normalize(const Tensor& x, double p, const Shape& dim, double eps) {
+Tensor normalize(const Tensor& x, double p, const Shape& dim, double eps) try {
   require_tensor("normalize", x);
   if (const Widening wide{&x}) return wide.rounded(normalize(wide(x), p, dim, eps));
   const Tensor value = floating(x);
   return value / at_least(norm(value, p, dim, true), eps);
+} catch (const Error&) {
+  rethrow_in("normalize");
 }
 
 namespace {
@@ -146,13 +154,15 @@ Tensor cov(const Tensor& x, int64_t correction, const Tensor& fweights, const Te
   return shape_of(x).size() < 2 ? reshape(y, {}) : y;
 }
 
-Tensor corrcoef(const Tensor& x) {
+Tensor corrcoef(const Tensor& x) try {
   require_tensor("corrcoef", x);
   if (const Widening wide{&x}) return wide.rounded(corrcoef(wide(x)));
   const Tensor c = cov(x);
   if (shape_of(c).empty()) return c / c;
   const Tensor deviations = sqrt(diagonal(c));
   return clamp(c / unsqueeze(deviations, 1) / deviations, -1, 1);
+} catch (const Error&) {
+  rethrow_in("corrcoef");
 }
 
 }  // namespace tenon

@@ -108,7 +108,8 @@ void merge_repeated(Term& term) {
       const auto first = static_cast<int64_t>(i), second = static_cast<int64_t>(k);
       if (term.x.size(first) != term.x.size(second))
         throw ShapeError(fmt::format(
-            "einsum: '{}' stands for dimensions of {} and {} in one operand, which must be equal",
+            "einsum: '{}' of the equation stands for dimensions of {} and {} in one operand, which "
+            "must be equal",
             static_cast<char>(term.labels[i]), term.x.size(first), term.x.size(second)));
       term.x = movedim(diagonal(term.x, 0, first, second), -1, first);
       term.labels.erase(term.labels.begin() + second);
@@ -177,8 +178,8 @@ void broadcast(std::vector<Term>& terms) {
         if (size == 1 || size == largest) continue;
         if (largest != 1)
           throw ShapeError(fmt::format(
-              "einsum: {} stands for dimensions of {} and {}, which do "
-              "not broadcast",
+              "einsum: {} of the equation stands for dimensions of {} and {}, which do not "
+              "broadcast",
               label < kEllipsis ? fmt::format("'{}'", static_cast<char>(label)) : "the ellipsis",
               largest, size));
         largest = size;
@@ -252,7 +253,7 @@ Term product(Term a, Term b, const Labels& needed) {
 
 }  // namespace
 
-Tensor einsum(std::string_view equation, const std::vector<Tensor>& operands) {
+Tensor einsum(std::string_view equation, const std::vector<Tensor>& operands) try {
   if (const Autocasting cast{"einsum", operands}) return einsum(equation, cast(operands));
   if (operands.empty()) throw ValueError("einsum: needs at least one operand");
   const auto texts = split_operands(equation.substr(0, equation.find("->")));
@@ -281,9 +282,11 @@ Tensor einsum(std::string_view equation, const std::vector<Tensor>& operands) {
     if (!contains(result, label)) gone.push_back(label);
   total.sum_over(gone);
   return aligned(total, result);
+} catch (const Error&) {
+  rethrow_in("einsum");
 }
 
-Tensor tensordot(const Tensor& a, const Tensor& b, int64_t dims) {
+Tensor tensordot(const Tensor& a, const Tensor& b, int64_t dims) try {
   require_defined("tensordot", {&a, &b});
   const auto rank_a = static_cast<int64_t>(shape_of(a).size()),
              rank_b = static_cast<int64_t>(shape_of(b).size());
@@ -298,6 +301,8 @@ Tensor tensordot(const Tensor& a, const Tensor& b, int64_t dims) {
     first.push_back(d);
   }
   return tensordot(a, b, last, first);
+} catch (const Error&) {
+  rethrow_in("tensordot");
 }
 
 namespace {
@@ -332,7 +337,7 @@ struct Side {
 
 }  // namespace
 
-Tensor tensordot(const Tensor& a, const Tensor& b, const Shape& dims_a, const Shape& dims_b) {
+Tensor tensordot(const Tensor& a, const Tensor& b, const Shape& dims_a, const Shape& dims_b) try {
   if (const Autocasting cast{"tensordot", {&a, &b}})
     return tensordot(cast(a), cast(b), dims_a, dims_b);
   require_defined("tensordot", {&a, &b});
@@ -354,6 +359,8 @@ Tensor tensordot(const Tensor& a, const Tensor& b, const Shape& dims_a, const Sh
   if (t == DType::boolean)
     throw DTypeError("tensordot: takes numbers, found bool; " + conversion_to(DType::i64, "them"));
   return reshape(sum(unsqueeze(x, -1) * unsqueeze(y, 0), 1).to(t), shape);
+} catch (const Error&) {
+  rethrow_in("tensordot");
 }
 
 }  // namespace tenon

@@ -205,7 +205,8 @@ LUFactor lu_factor(const Tensor& x) {
   return factor(x);
 }
 
-Tensor lu_solve(const Tensor& lu, const Tensor& pivots, const Tensor& b, bool left, bool adjoint) {
+Tensor lu_solve(const Tensor& lu, const Tensor& pivots, const Tensor& b, bool left,
+                bool adjoint) try {
   require_square("lu_solve", lu);
   require_tensor("lu_solve", pivots, 1);
   if (dtype_of(pivots) != DType::i32)
@@ -229,6 +230,8 @@ Tensor lu_solve(const Tensor& lu, const Tensor& pivots, const Tensor& b, bool le
                             true);
   const Tensor y = solve_triangular(turned(lu), x, false);
   return permuted(places, solve_triangular(turned(lu), y, true, true, true));
+} catch (const Error&) {
+  rethrow_in("lu_solve");
 }
 
 Tensor det(const Tensor& x) {

@@ -172,7 +172,7 @@ Tensor multiply_whole(const Tensor& a, const Tensor& b) {
 
 }  // namespace
 
-Tensor matmul(const Tensor& a, const Tensor& b) {
+Tensor matmul(const Tensor& a, const Tensor& b) try {
   if (const Autocasting cast{"matmul", {&a, &b}}) return matmul(cast(a), cast(b));
   check_operands("matmul", a, b);
   if (dtype_of(a) != dtype_of(b)) {
@@ -187,17 +187,21 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
   if (column) y = squeeze(y, -1);
   if (row) y = squeeze(y, column ? -1 : -2);
   return y;
+} catch (const Error&) {
+  rethrow_in("matmul");
 }
 
-Tensor mm(const Tensor& a, const Tensor& b) {
+Tensor mm(const Tensor& a, const Tensor& b) try {
   require_defined("mm", {&a, &b});
   if (shape_of(a).size() != 2 || shape_of(b).size() != 2)
     refuse("mm", a, b, "both must be matrices; matmul takes other ranks");
   check_operands("mm", a, b);
   return matmul(a, b);
+} catch (const Error&) {
+  rethrow_in("mm");
 }
 
-Tensor bmm(const Tensor& a, const Tensor& b) {
+Tensor bmm(const Tensor& a, const Tensor& b) try {
   require_defined("bmm", {&a, &b});
   const Shape &sa = shape_of(a), &sb = shape_of(b);
   if (sa.size() != 3 || sb.size() != 3)
@@ -206,6 +210,8 @@ Tensor bmm(const Tensor& a, const Tensor& b) {
     refuse("bmm", a, b, "both must have the same first dimension; matmul broadcasts");
   check_operands("bmm", a, b);
   return matmul(a, b);
+} catch (const Error&) {
+  rethrow_in("bmm");
 }
 
 namespace {

@@ -22,7 +22,7 @@ Shape matrix_dims(const Tensor& x, const Shape& dims) {
     throw ShapeError(
         fmt::format("matrix_norm: expects matrices (…, m, n), found shape {}", shape_of(x)));
   if (!is_floating_point(dtype_of(x)))
-    throw DTypeError(fmt::format("matrix_norm: needs a floating type, found {}; {}", dtype_of(x),
+    throw DTypeError(fmt::format("matrix_norm: x must be floating, found {}; {}", dtype_of(x),
                                  conversion_to(DType::f32)));
   if (dims.size() != 2)
     throw ValueError(fmt::format("matrix_norm: dims must name two dimensions, found {}", dims));
@@ -63,7 +63,7 @@ Tensor cond_by_inverse(const Tensor& x, Order p) {
 
 }  // namespace
 
-Tensor matrix_norm(const Tensor& x, std::string_view ord, const Shape& dims, bool keepdim) {
+Tensor matrix_norm(const Tensor& x, std::string_view ord, const Shape& dims, bool keepdim) try {
   if (const Autocasting cast{"matrix_norm", {&x}}) return matrix_norm(cast(x), ord, dims, keepdim);
   const Shape both = matrix_dims(x, dims);
   if (ord == "fro") return norm(x, 2, both, keepdim);
@@ -71,9 +71,11 @@ Tensor matrix_norm(const Tensor& x, std::string_view ord, const Shape& dims, boo
     throw ValueError(
         fmt::format("matrix_norm: ord must be \"fro\", \"nuc\" or a number, found \"{}\"", ord));
   return kept(sum(values_of(x, both), -1), both, keepdim);
+} catch (const Error&) {
+  rethrow_in("matrix_norm");
 }
 
-Tensor matrix_norm(const Tensor& x, double ord, const Shape& dims, bool keepdim) {
+Tensor matrix_norm(const Tensor& x, double ord, const Shape& dims, bool keepdim) try {
   if (const Autocasting cast{"matrix_norm", {&x}}) return matrix_norm(cast(x), ord, dims, keepdim);
   const Shape both = matrix_dims(x, dims);
   if (!is_order(ord))
@@ -92,6 +94,8 @@ Tensor matrix_norm(const Tensor& x, double ord, const Shape& dims, bool keepdim)
   if (std::isinf(ord)) std::swap(summed, chosen);
   if (!keepdim && chosen > summed) --chosen;
   return extreme(sum(abs(x), summed, keepdim), chosen, keepdim);
+} catch (const Error&) {
+  rethrow_in("matrix_norm");
 }
 
 Tensor cond(const Tensor& x, double p) {

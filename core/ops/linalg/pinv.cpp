@@ -87,15 +87,17 @@ Tensor pinv(const Tensor& x, const RankOptions& options) {
   return run_pinv(x, attrs_of("pinv", x, options))[0];
 }
 
-Tensor matrix_rank(const Tensor& x, const RankOptions& options) {
+Tensor matrix_rank(const Tensor& x, const RankOptions& options) try {
   require_options("matrix_rank", x, options);
   const NoGrad guard;
   const Tensor values = options.hermitian ? abs(eigvalsh(x)) : svdvals(x);
   return sum(counted(values, attrs_of("matrix_rank", x, options)), -1);
+} catch (const Error&) {
+  rethrow_in("matrix_rank");
 }
 
 Lstsq lstsq(const Tensor& a, const Tensor& b, std::optional<double> rcond,
-            std::string_view driver) {
+            std::string_view driver) try {
   require_matrices("lstsq", a);
   require_tensor("lstsq", b, 1);
   if (driver != "gels" && driver != "gelsy" && driver != "gelsd" && driver != "gelss")
@@ -113,6 +115,8 @@ Lstsq lstsq(const Tensor& a, const Tensor& b, std::optional<double> rcond,
   Tensor residuals = zeros({0}, {.dtype = dtype_of(a), .device = solution.device()});
   if (shape_of(a)[-2] > shape_of(a)[-1]) residuals = sum(square(matmul(a, solution) - b), -2);
   return {solution, residuals, sum(counted(inverse[1], attrs), -1), inverse[1]};
+} catch (const Error&) {
+  rethrow_in("lstsq");
 }
 
 }  // namespace tenon

@@ -51,12 +51,14 @@ Tensor add_product(const char* op, const Tensor& input, const Tensor& product, N
 
 }  // namespace
 
-Tensor mv(const Tensor& a, const Tensor& b) {
+Tensor mv(const Tensor& a, const Tensor& b) try {
   require_ranks("mv", a, 2, b, 1);
   return matmul(a, b);
+} catch (const Error&) {
+  rethrow_in("mv");
 }
 
-Tensor dot(const Tensor& a, const Tensor& b) {
+Tensor dot(const Tensor& a, const Tensor& b) try {
   if (const Autocasting cast{"dot", {&a, &b}}) return dot(cast(a), cast(b));
   require_ranks("dot", a, 1, b, 1);
   if (!(shape_of(a) == shape_of(b)))
@@ -66,25 +68,33 @@ Tensor dot(const Tensor& a, const Tensor& b) {
   if (t == DType::boolean)
     throw DTypeError("dot: takes numbers, found bool; " + conversion_to(DType::i64, "them"));
   return is_floating_point(t) ? matmul(a, b) : sum(a * b).to(t);
+} catch (const Error&) {
+  rethrow_in("dot");
 }
 
-Tensor vdot(const Tensor& a, const Tensor& b) { return dot(a, b); }
+Tensor vdot(const Tensor& a, const Tensor& b) try { return dot(a, b); } catch (const Error&) {
+  rethrow_in("vdot");
+}
 
-Tensor inner(const Tensor& a, const Tensor& b) {
+Tensor inner(const Tensor& a, const Tensor& b) try {
   require_defined("inner", {&a, &b});
   if (rank_of(a) == 0 || rank_of(b) == 0) return a * b;
   if (shape_of(a).back() != shape_of(b).back())
     throw ShapeError(fmt::format("inner: the last dimensions must be equal, found {} and {}",
                                  shape_of(a), shape_of(b)));
   return tensordot(a, b, Shape{-1}, Shape{-1});
+} catch (const Error&) {
+  rethrow_in("inner");
 }
 
-Tensor outer(const Tensor& a, const Tensor& b) {
+Tensor outer(const Tensor& a, const Tensor& b) try {
   require_ranks("outer", a, 1, b, 1);
   return unsqueeze(a, 1) * b;
+} catch (const Error&) {
+  rethrow_in("outer");
 }
 
-Tensor addmm(const Tensor& input, const Tensor& a, const Tensor& b, Number beta, Number alpha) {
+Tensor addmm(const Tensor& input, const Tensor& a, const Tensor& b, Number beta, Number alpha) try {
   if (const Autocasting cast{"addmm", {&input, &a, &b}})
     return addmm(cast(input), cast(a), cast(b), beta, alpha);
   require_tensor("addmm", input);
@@ -94,17 +104,22 @@ Tensor addmm(const Tensor& input, const Tensor& a, const Tensor& b, Number beta,
                      dtype_of(a) == dtype_of(input) && is_floating_point(dtype_of(a));
   if (layer) return linear(a, transpose(b, 0, 1), input);
   return add_product("addmm", input, mm(a, b), beta, alpha);
+} catch (const Error&) {
+  rethrow_in("addmm");
 }
 
-Tensor addmv(const Tensor& input, const Tensor& a, const Tensor& b, Number beta, Number alpha) {
+Tensor addmv(const Tensor& input, const Tensor& a, const Tensor& b, Number beta, Number alpha) try {
   if (const Autocasting cast{"addmv", {&input, &a, &b}})
     return addmv(cast(input), cast(a), cast(b), beta, alpha);
   require_tensor("addmv", input);
   require_ranks("addmv", a, 2, b, 1);
   return add_product("addmv", input, mv(a, b), beta, alpha);
+} catch (const Error&) {
+  rethrow_in("addmv");
 }
 
-Tensor addbmm(const Tensor& input, const Tensor& a, const Tensor& b, Number beta, Number alpha) {
+Tensor addbmm(const Tensor& input, const Tensor& a, const Tensor& b, Number beta,
+              Number alpha) try {
   if (const Autocasting cast{"addbmm", {&input, &a, &b}})
     return addbmm(cast(input), cast(a), cast(b), beta, alpha);
   require_tensor("addbmm", input);
@@ -117,17 +132,22 @@ Tensor addbmm(const Tensor& input, const Tensor& a, const Tensor& b, Number beta
   const Tensor wide = reshape(transpose(a, 0, 1), {sa[1], sa[0] * sa[2]}),
                tall = reshape(b, {sb[0] * sb[1], sb[2]});
   return add_product("addbmm", input, mm(wide, tall), beta, alpha);
+} catch (const Error&) {
+  rethrow_in("addbmm");
 }
 
-Tensor baddbmm(const Tensor& input, const Tensor& a, const Tensor& b, Number beta, Number alpha) {
+Tensor baddbmm(const Tensor& input, const Tensor& a, const Tensor& b, Number beta,
+               Number alpha) try {
   if (const Autocasting cast{"baddbmm", {&input, &a, &b}})
     return baddbmm(cast(input), cast(a), cast(b), beta, alpha);
   require_tensor("baddbmm", input);
   require_ranks("baddbmm", a, 3, b, 3);
   return add_product("baddbmm", input, bmm(a, b), beta, alpha);
+} catch (const Error&) {
+  rethrow_in("baddbmm");
 }
 
-Tensor kron(const Tensor& a, const Tensor& b) {
+Tensor kron(const Tensor& a, const Tensor& b) try {
   require_defined("kron", {&a, &b});
   const size_t rank = std::max(rank_of(a), rank_of(b));
   Shape left = shape_of(a), right = shape_of(b);
@@ -145,9 +165,11 @@ Tensor kron(const Tensor& a, const Tensor& b) {
     result.push_back(left[d] * right[d]);
   }
   return reshape(reshape(a, between_left) * reshape(b, between_right), result);
+} catch (const Error&) {
+  rethrow_in("kron");
 }
 
-Tensor cross(const Tensor& a, const Tensor& b, std::optional<int64_t> dim) {
+Tensor cross(const Tensor& a, const Tensor& b, std::optional<int64_t> dim) try {
   if (const Autocasting cast{"cross", {&a, &b}}) return cross(cast(a), cast(b), dim);
   require_defined("cross", {&a, &b});
   const Shape shape = broadcast_shapes(shape_of(a), shape_of(b), "cross");
@@ -170,9 +192,11 @@ Tensor cross(const Tensor& a, const Tensor& b, std::optional<int64_t> dim) {
     throw DTypeError("cross: takes numbers, found bool; " + conversion_to(DType::i64, "them"));
   const auto turned = [&](const Tensor& x, int64_t by) { return roll(x, by, behind); };
   return turned(a, -1) * turned(b, -2) - turned(a, -2) * turned(b, -1);
+} catch (const Error&) {
+  rethrow_in("cross");
 }
 
-Tensor matrix_power(const Tensor& x, int64_t n) {
+Tensor matrix_power(const Tensor& x, int64_t n) try {
   require_tensor("matrix_power", x);
   const Shape& shape = shape_of(x);
   if (shape.size() < 2 || shape[-1] != shape[-2])
@@ -183,8 +207,8 @@ Tensor matrix_power(const Tensor& x, int64_t n) {
     return with_zero_gradient(eye(shape[-1], options).expand(shape).clone(), x);
   }
   if (!is_floating_point(dtype_of(x)))
-    throw DTypeError(fmt::format("matrix_power: needs a floating type, found {}; {}", dtype_of(x),
-                                 conversion_to(f32)));
+    throw DTypeError(fmt::format("matrix_power: x must be floating unless n is 0, found {}; {}",
+                                 dtype_of(x), conversion_to(f32)));
   auto left = n < 0 ? 0 - static_cast<uint64_t>(n) : static_cast<uint64_t>(n);
   Tensor result, square = n < 0 ? inv(x) : x;  // x^(2^i)
   for (;; square = matmul(square, square)) {
@@ -193,6 +217,8 @@ Tensor matrix_power(const Tensor& x, int64_t n) {
     if (left == 0) break;
   }
   return result.is_same(x) ? clone(x) : result;
+} catch (const Error&) {
+  rethrow_in("matrix_power");
 }
 
 namespace {
@@ -244,7 +270,7 @@ Tensor chain(const char* op, std::vector<Tensor> matrices) {
 
 }  // namespace
 
-Tensor multi_dot(const std::vector<Tensor>& tensors) {
+Tensor multi_dot(const std::vector<Tensor>& tensors) try {
   if (const Autocasting cast{"multi_dot", tensors}) return multi_dot(cast(tensors));
   if (tensors.size() < 2)
     throw ValueError(
@@ -257,16 +283,20 @@ Tensor multi_dot(const std::vector<Tensor>& tensors) {
   Tensor y = chain("multi_dot", std::move(matrices));
   if (column) y = squeeze(y, -1);
   return row ? squeeze(y, 0) : y;
+} catch (const Error&) {
+  rethrow_in("multi_dot");
 }
 
-Tensor chain_matmul(const std::vector<Tensor>& matrices) {
+Tensor chain_matmul(const std::vector<Tensor>& matrices) try {
   if (const Autocasting cast{"chain_matmul", matrices}) return chain_matmul(cast(matrices));
   if (matrices.empty()) throw ValueError("chain_matmul: needs at least one matrix");
   for (size_t i = 0; i < matrices.size(); ++i) require_tensor("chain_matmul", matrices[i], i);
   return chain("chain_matmul", matrices);
+} catch (const Error&) {
+  rethrow_in("chain_matmul");
 }
 
-Tensor vander(const Tensor& x, std::optional<int64_t> n, bool increasing) {
+Tensor vander(const Tensor& x, std::optional<int64_t> n, bool increasing) try {
   require_tensor("vander", x);
   if (rank_of(x) != 1)
     throw ShapeError(fmt::format("vander: expects a vector, found shape {}", shape_of(x)));
@@ -279,6 +309,8 @@ Tensor vander(const Tensor& x, std::optional<int64_t> n, bool increasing) {
   const Tensor powers =
       count == 1 ? one : cat({one, cumprod(unsqueeze(base, 1).expand({rows, count - 1}), 1)}, 1);
   return increasing ? powers : flip(powers, {1});
+} catch (const Error&) {
+  rethrow_in("vander");
 }
 
 }  // namespace tenon

@@ -91,6 +91,8 @@ Tensor inv(const Tensor& x) {
   require_square("inv", x);
   return run(inverse_op, {&x});
 }
-Tensor inverse(const Tensor& x) { return inv(x); }
+Tensor inverse(const Tensor& x) try { return inv(x); } catch (const Error&) {
+  rethrow_in("inverse");
+}
 
 }  // namespace tenon

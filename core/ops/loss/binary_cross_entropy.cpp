@@ -79,7 +79,7 @@ Tensor binary_cross_entropy(const Tensor& input, const Tensor& target,
 
 // (1 - t) x - w log(sigmoid(x)) with w = 1 + (pos_weight - 1) t
 Tensor binary_cross_entropy_with_logits(const Tensor& input, const Tensor& target,
-                                        const BinaryCrossEntropyWithLogitsOptions& options) {
+                                        const BinaryCrossEntropyWithLogitsOptions& options) try {
   if (const Autocasting cast{"binary_cross_entropy_with_logits", {&input, &target}}) {
     auto inner = options;
     inner.weight = cast(options.weight);
@@ -99,10 +99,12 @@ Tensor binary_cross_entropy_with_logits(const Tensor& input, const Tensor& targe
   Tensor loss = (1.0 - target) * input - likelihood;
   if (options.weight.defined()) loss = loss * options.weight;
   return reduce_loss("binary_cross_entropy_with_logits", loss, options.reduction);
+} catch (const Error&) {
+  rethrow_in("binary_cross_entropy_with_logits");
 }
 
 Tensor multilabel_soft_margin_loss(const Tensor& input, const Tensor& target, const Tensor& weight,
-                                   Reduction reduction) {
+                                   Reduction reduction) try {
   if (const Autocasting cast{"multilabel_soft_margin_loss", {&input, &target}})
     return multilabel_soft_margin_loss(cast(input), cast(target), cast(weight), reduction);
   require_same_shape("multilabel_soft_margin_loss", input, target);
@@ -115,9 +117,11 @@ Tensor multilabel_soft_margin_loss(const Tensor& input, const Tensor& target, co
   Tensor loss = (1.0 - target) * input - logsigmoid(input);
   if (weight.defined()) loss = loss * weight;
   return reduce_loss("multilabel_soft_margin_loss", mean(loss, {-1}), reduction);
+} catch (const Error&) {
+  rethrow_in("multilabel_soft_margin_loss");
 }
 
-Tensor kl_div(const Tensor& input, const Tensor& target, Reduction reduction, bool log_target) {
+Tensor kl_div(const Tensor& input, const Tensor& target, Reduction reduction, bool log_target) try {
   if (const Autocasting cast{"kl_div", {&input, &target}})
     return kl_div(cast(input), cast(target), reduction, log_target);
   require_defined("kl_div", {&input, &target});
@@ -128,6 +132,8 @@ Tensor kl_div(const Tensor& input, const Tensor& target, Reduction reduction, bo
   if (reduction != Reduction::batchmean) return reduce_loss("kl_div", loss, reduction);
   const Shape& shape = shape_of(input);
   return sum(loss) / (shape.empty() ? 1.0 : static_cast<double>(shape[0]));
+} catch (const Error&) {
+  rethrow_in("kl_div");
 }
 
 }  // namespace tenon

@@ -68,7 +68,7 @@ const char* name_of(Reduction reduction) {
 }
 
 Tensor nll_loss(const Tensor& log_probabilities, const Tensor& target,
-                const NllLossOptions& options) {
+                const NllLossOptions& options) try {
   if (const Autocasting cast{"nll_loss", {&log_probabilities}}) {
     auto inner = options;
     inner.weight = cast(options.weight);
@@ -98,6 +98,8 @@ Tensor nll_loss(const Tensor& log_probabilities, const Tensor& target,
   if (options.reduction == Reduction::none) return loss.reshape(c.loss_shape);
   if (options.reduction == Reduction::sum) return sum(loss);
   return sum(loss) / sum(weight.defined() ? where(valid, weight, 0.0) : valid.to(dtype));
+} catch (const Error&) {
+  rethrow_in("nll_loss");
 }
 
 Tensor weighted_loss(const char* op, const Tensor& loss, const Tensor& x, const Tensor& weight) {
@@ -120,7 +122,7 @@ Tensor reduce_weighted(const char* op, const Tensor& loss, const Tensor& x, cons
 
 }  // namespace
 
-Tensor mse_loss(const Tensor& x, const Tensor& y, Reduction reduction, const Tensor& weight) {
+Tensor mse_loss(const Tensor& x, const Tensor& y, Reduction reduction, const Tensor& weight) try {
   if (const Autocasting cast{"mse_loss", {&x, &y}})
     return mse_loss(cast(x), cast(y), reduction, weight);
   require_defined("mse_loss", {&x, &y});
@@ -128,9 +130,11 @@ Tensor mse_loss(const Tensor& x, const Tensor& y, Reduction reduction, const Ten
     return wide.rounded(mse_loss(wide(x), wide(y), reduction, wide(weight)));
   warn_of_broadcasting("mse_loss", x, y);
   return reduce_weighted("mse_loss", square(x - y), x, weight, reduction);
+} catch (const Error&) {
+  rethrow_in("mse_loss");
 }
 
-Tensor l1_loss(const Tensor& x, const Tensor& y, Reduction reduction, const Tensor& weight) {
+Tensor l1_loss(const Tensor& x, const Tensor& y, Reduction reduction, const Tensor& weight) try {
   if (const Autocasting cast{"l1_loss", {&x, &y}})
     return l1_loss(cast(x), cast(y), reduction, weight);
   require_defined("l1_loss", {&x, &y});
@@ -138,6 +142,8 @@ Tensor l1_loss(const Tensor& x, const Tensor& y, Reduction reduction, const Tens
     return wide.rounded(l1_loss(wide(x), wide(y), reduction, wide(weight)));
   warn_of_broadcasting("l1_loss", x, y);
   return reduce_weighted("l1_loss", abs(x - y), x, weight, reduction);
+} catch (const Error&) {
+  rethrow_in("l1_loss");
 }
 
 }  // namespace tenon

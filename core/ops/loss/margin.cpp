@@ -35,7 +35,7 @@ Tensor distance(const Tensor& a, const Tensor& b, const TripletMarginLossOptions
 }  // namespace
 
 Tensor hinge_embedding_loss(const Tensor& input, const Tensor& target, double margin,
-                            Reduction reduction) {
+                            Reduction reduction) try {
   if (const Autocasting cast{"hinge_embedding_loss", {&input, &target}})
     return hinge_embedding_loss(cast(input), cast(target), margin, reduction);
   require_defined("hinge_embedding_loss", {&input, &target});
@@ -44,29 +44,35 @@ Tensor hinge_embedding_loss(const Tensor& input, const Tensor& target, double ma
   const Tensor close = where(ne(target, -1), input, 0.0);
   const Tensor apart = where(ne(target, 1), relu(margin - input), 0.0);
   return reduce_loss("hinge_embedding_loss", close + apart, reduction);
+} catch (const Error&) {
+  rethrow_in("hinge_embedding_loss");
 }
 
 Tensor margin_ranking_loss(const Tensor& a, const Tensor& b, const Tensor& target, double margin,
-                           Reduction reduction) {
+                           Reduction reduction) try {
   if (const Autocasting cast{"margin_ranking_loss", {&a, &b, &target}})
     return margin_ranking_loss(cast(a), cast(b), cast(target), margin, reduction);
   require_defined("margin_ranking_loss", {&a, &b, &target});
   if (const Widening wide{&a, &b, &target})
     return wide.rounded(margin_ranking_loss(wide(a), wide(b), wide(target), margin, reduction));
   return reduce_loss("margin_ranking_loss", relu(neg(target) * (a - b) + margin), reduction);
+} catch (const Error&) {
+  rethrow_in("margin_ranking_loss");
 }
 
-Tensor soft_margin_loss(const Tensor& input, const Tensor& target, Reduction reduction) {
+Tensor soft_margin_loss(const Tensor& input, const Tensor& target, Reduction reduction) try {
   if (const Autocasting cast{"soft_margin_loss", {&input, &target}})
     return soft_margin_loss(cast(input), cast(target), reduction);
   require_defined("soft_margin_loss", {&input, &target});
   if (const Widening wide{&input, &target})
     return wide.rounded(soft_margin_loss(wide(input), wide(target), reduction));
   return reduce_loss("soft_margin_loss", neg(logsigmoid(target * input)), reduction);
+} catch (const Error&) {
+  rethrow_in("soft_margin_loss");
 }
 
 Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const Tensor& negative,
-                           const TripletMarginLossOptions& options) {
+                           const TripletMarginLossOptions& options) try {
   if (const Autocasting cast{"triplet_margin_loss", {&anchor, &positive, &negative}})
     return triplet_margin_loss(cast(anchor), cast(positive), cast(negative), options);
   require_defined("triplet_margin_loss", {&anchor, &positive, &negative});
@@ -80,10 +86,12 @@ Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const T
   Tensor far = distance(anchor, negative, options);
   if (options.swap) far = minimum(far, distance(positive, negative, options));
   return reduce_loss("triplet_margin_loss", relu(near - far + options.margin), options.reduction);
+} catch (const Error&) {
+  rethrow_in("triplet_margin_loss");
 }
 
 Tensor cosine_embedding_loss(const Tensor& a, const Tensor& b, const Tensor& target, double margin,
-                             Reduction reduction) {
+                             Reduction reduction) try {
   if (const Autocasting cast{"cosine_embedding_loss", {&a, &b, &target}})
     return cosine_embedding_loss(cast(a), cast(b), cast(target), margin, reduction);
   require_defined("cosine_embedding_loss", {&a, &b, &target});
@@ -101,10 +109,12 @@ Tensor cosine_embedding_loss(const Tensor& a, const Tensor& b, const Tensor& tar
   const Tensor same = where(eq(target, 1), 1.0 - cosine, 0.0);
   const Tensor other = where(eq(target, -1), relu(cosine - margin), 0.0);
   return reduce_loss("cosine_embedding_loss", same + other, reduction);
+} catch (const Error&) {
+  rethrow_in("cosine_embedding_loss");
 }
 
 Tensor multi_margin_loss(const Tensor& input, const Tensor& target,
-                         const MultiMarginLossOptions& options) {
+                         const MultiMarginLossOptions& options) try {
   if (const Autocasting cast{"multi_margin_loss", {&input}}) {
     auto inner = options;
     inner.weight = cast(options.weight);
@@ -130,9 +140,11 @@ Tensor multi_margin_loss(const Tensor& input, const Tensor& target,
   Tensor loss = sum(values, {1}) / static_cast<double>(classes);
   if (options.weight.defined()) loss = loss * index_select(options.weight, 0, c.labels);
   return reduce_loss("multi_margin_loss", loss.reshape(c.loss_shape), options.reduction);
+} catch (const Error&) {
+  rethrow_in("multi_margin_loss");
 }
 
-Tensor multilabel_margin_loss(const Tensor& input, const Tensor& target, Reduction reduction) {
+Tensor multilabel_margin_loss(const Tensor& input, const Tensor& target, Reduction reduction) try {
   if (const Autocasting cast{"multilabel_margin_loss", {&input}})
     return multilabel_margin_loss(cast(input), target, reduction);
   constexpr const char* op = "multilabel_margin_loss";
@@ -159,6 +171,8 @@ Tensor multilabel_margin_loss(const Tensor& input, const Tensor& target, Reducti
   const Tensor margins = relu(unsqueeze(x, 1) - unsqueeze(gather(x, 1, chosen), 2) + 1.0);
   const Tensor rows = sum(where(pairs, margins, 0.0), {1, 2}) / static_cast<double>(classes);
   return reduce_loss(op, shape.size() == 1 ? squeeze(rows, 0) : rows, reduction);
+} catch (const Error&) {
+  rethrow_in("multilabel_margin_loss");
 }
 
 }  // namespace tenon

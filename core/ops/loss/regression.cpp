@@ -41,7 +41,7 @@ Tensor aligned_variance(const Tensor& input, const Tensor& var) {
 }  // namespace
 
 Tensor huber_loss(const Tensor& x, const Tensor& y, Reduction reduction, double delta,
-                  const Tensor& weight) {
+                  const Tensor& weight) try {
   if (const Autocasting cast{"huber_loss", {&x, &y}})
     return huber_loss(cast(x), cast(y), reduction, delta, weight);
   require_defined("huber_loss", {&x, &y});
@@ -53,9 +53,11 @@ Tensor huber_loss(const Tensor& x, const Tensor& y, Reduction reduction, double 
   warn_of_broadcasting("huber_loss", x, y);
   return reduce_loss("huber_loss", weighted_loss("huber_loss", huber(x - y, delta), x, weight),
                      reduction);
+} catch (const Error&) {
+  rethrow_in("huber_loss");
 }
 
-Tensor smooth_l1_loss(const Tensor& x, const Tensor& y, Reduction reduction, double beta) {
+Tensor smooth_l1_loss(const Tensor& x, const Tensor& y, Reduction reduction, double beta) try {
   if (const Autocasting cast{"smooth_l1_loss", {&x, &y}})
     return smooth_l1_loss(cast(x), cast(y), reduction, beta);
   require_defined("smooth_l1_loss", {&x, &y});
@@ -68,10 +70,12 @@ Tensor smooth_l1_loss(const Tensor& x, const Tensor& y, Reduction reduction, dou
   const Tensor difference = x - y;
   return reduce_loss("smooth_l1_loss", beta == 0 ? abs(difference) : huber(difference, beta) / beta,
                      reduction);
+} catch (const Error&) {
+  rethrow_in("smooth_l1_loss");
 }
 
 Tensor poisson_nll_loss(const Tensor& input, const Tensor& target,
-                        const PoissonNllLossOptions& options) {
+                        const PoissonNllLossOptions& options) try {
   if (const Autocasting cast{"poisson_nll_loss", {&input, &target}})
     return poisson_nll_loss(cast(input), cast(target), options);
   require_defined("poisson_nll_loss", {&input, &target});
@@ -85,10 +89,12 @@ Tensor poisson_nll_loss(const Tensor& input, const Tensor& target,
     loss = loss + where(few, 0.0, stirling);
   }
   return reduce_loss("poisson_nll_loss", loss, options.reduction);
+} catch (const Error&) {
+  rethrow_in("poisson_nll_loss");
 }
 
 Tensor gaussian_nll_loss(const Tensor& input, const Tensor& target, const Tensor& var,
-                         const GaussianNllLossOptions& options) {
+                         const GaussianNllLossOptions& options) try {
   if (const Autocasting cast{"gaussian_nll_loss", {&input, &target, &var}})
     return gaussian_nll_loss(cast(input), cast(target), cast(var), options);
   require_defined("gaussian_nll_loss", {&input, &target, &var});
@@ -103,6 +109,8 @@ Tensor gaussian_nll_loss(const Tensor& input, const Tensor& target, const Tensor
   Tensor loss = (log(variance) + square(input - target) / variance) * 0.5;
   if (options.full) loss = loss + 0.5 * std::log(2 * std::numbers::pi);
   return reduce_loss("gaussian_nll_loss", loss, options.reduction);
+} catch (const Error&) {
+  rethrow_in("gaussian_nll_loss");
 }
 
 }  // namespace tenon

@@ -50,7 +50,7 @@ Tensor with_running_statistics(const Tensor& x, const Tensor& running_mean,
 
 Tensor instance_norm(const Tensor& x, const Tensor& running_mean, const Tensor& running_var,
                      const Tensor& weight, const Tensor& bias, bool use_input_stats,
-                     double momentum, double eps) {
+                     double momentum, double eps) try {
   require_channels("instance_norm", x, 3,
                    {{"running_mean", &running_mean},
                     {"running_var", &running_var},
@@ -81,6 +81,8 @@ Tensor instance_norm(const Tensor& x, const Tensor& running_mean, const Tensor& 
       with_running_statistics(half ? x.to(f32) : x, running_mean, running_var, momentum, eps);
   return half ? scale_channels(y, wide(weight), wide(bias)).to(dtype_of(x))
               : scale_channels(y, weight, bias);
+} catch (const Error&) {
+  rethrow_in("instance_norm");
 }
 
 }  // namespace tenon

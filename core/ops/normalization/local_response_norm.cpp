@@ -47,7 +47,7 @@ Tensor local_response_norm(const Tensor& x, int64_t size, double alpha, double b
   return x / pow(mean + k, beta);
 }
 
-Tensor weight_norm(const Tensor& v, const Tensor& g, int64_t dim) {
+Tensor weight_norm(const Tensor& v, const Tensor& g, int64_t dim) try {
   require_tensor("weight_norm", v);
   require_tensor("weight_norm", g, 1);
   if (const Widening wide{&v, &g}) return wide.rounded(weight_norm(wide(v), wide(g), dim));
@@ -61,6 +61,8 @@ Tensor weight_norm(const Tensor& v, const Tensor& g, int64_t dim) {
     throw ShapeError(fmt::format("weight_norm: g has shape {}, but must be {} for a v of shape {}",
                                  shape_of(g), shape_of(length), shape_of(v)));
   return v * (g / length);
+} catch (const Error&) {
+  rethrow_in("weight_norm");
 }
 
 }  // namespace tenon

@@ -152,12 +152,14 @@ Tensor addcdiv(const Tensor& x, const Tensor& a, const Tensor& b, Number value) 
   return run_three(addcdiv_op, x, a, b, value);
 }
 
-Tensor heaviside(const Tensor& x, const Tensor& values) {
+Tensor heaviside(const Tensor& x, const Tensor& values) try {
   require_defined("heaviside", {&x, &values});
   if (dtype_of(x) != dtype_of(values))
     throw DTypeError(fmt::format("heaviside: x is {}, values {}; {}", dtype_of(x), dtype_of(values),
                                  conversion_to(dtype_of(x), "the values")));
   return where(eq(x, 0), values.detach(), gt(x, 0).to(dtype_of(x)));
+} catch (const Error&) {
+  rethrow_in("heaviside");
 }
 
 }  // namespace tenon

@@ -109,15 +109,17 @@ Tensor remainder(Number a, const Tensor& b) { return run_binary(remainder_op, b,
 Tensor floor_divide(const Tensor& a, const Tensor& b) { return run_binary(floor_divide_op, a, b); }
 Tensor floor_divide(const Tensor& a, Number b) { return divided(floor_divide_op, a, b); }
 
-Tensor div(const Tensor& a, const Tensor& b, std::string_view rounding_mode) {
+Tensor div(const Tensor& a, const Tensor& b, std::string_view rounding_mode) try {
   require_defined("div", {&a, &b});
   require_rounding_mode(rounding_mode);
   if (rounding_mode == "floor") return floor_divide(a, b);
   const DType type = result_type(a, b);
   return is_floating_point(type) ? truncated_quotient(a, b, type) : truncated_division(a, b);
+} catch (const Error&) {
+  rethrow_in("div");
 }
 
-Tensor div(const Tensor& a, Number b, std::string_view rounding_mode) {
+Tensor div(const Tensor& a, Number b, std::string_view rounding_mode) try {
   require_tensor("div", a);
   require_rounding_mode(rounding_mode);
   if (rounding_mode == "floor") return floor_divide(a, b);
@@ -126,6 +128,8 @@ Tensor div(const Tensor& a, Number b, std::string_view rounding_mode) {
   require_divisor(floor_divide_op, a, b);
   require_held("div", type, b);
   return truncated_division(a, constant(b, type, a.device()));
+} catch (const Error&) {
+  rethrow_in("div");
 }
 
 Tensor bitwise_and(const Tensor& a, const Tensor& b) { return run_binary(bitwise_and_op, a, b); }

@@ -87,12 +87,16 @@ Tensor isfinite(const Tensor& x) {
                                         : truth_everywhere(x, true);
 }
 
-Tensor isclose(const Tensor& a, const Tensor& b, double rtol, double atol, bool equal_nan) {
+Tensor isclose(const Tensor& a, const Tensor& b, double rtol, double atol, bool equal_nan) try {
   return close("isclose", a, b, rtol, atol, equal_nan);
+} catch (const Error&) {
+  rethrow_in("isclose");
 }
 
-bool allclose(const Tensor& a, const Tensor& b, double rtol, double atol, bool equal_nan) {
+bool allclose(const Tensor& a, const Tensor& b, double rtol, double atol, bool equal_nan) try {
   return all(close("allclose", a, b, rtol, atol, equal_nan)).item<bool>();
+} catch (const Error&) {
+  rethrow_in("allclose");
 }
 
 bool equal(const Tensor& a, const Tensor& b) {

@@ -25,7 +25,7 @@ bool is_whole(double number) {
 
 }  // namespace
 
-Tensor hardtanh(const Tensor& x, double min_val, double max_val) {
+Tensor hardtanh(const Tensor& x, double min_val, double max_val) try {
   require_tensor("hardtanh", x);
   if (min_val > max_val)
     throw ValueError(fmt::format("hardtanh: min_val {} is above max_val {}", number_text(min_val),
@@ -33,11 +33,15 @@ Tensor hardtanh(const Tensor& x, double min_val, double max_val) {
   if (is_whole(min_val) && is_whole(max_val) && !is_floating_point(dtype_of(x)))
     return clamp(x, static_cast<int64_t>(min_val), static_cast<int64_t>(max_val));
   return clamp(x, min_val, max_val);
+} catch (const Error&) {
+  rethrow_in("hardtanh");
 }
 
-Tensor relu6(const Tensor& x) {
+Tensor relu6(const Tensor& x) try {
   require_tensor("relu6", x);
   return is_floating_point(dtype_of(x)) ? clamp(x, 0.0, 6.0) : clamp(x, 0, 6);
+} catch (const Error&) {
+  rethrow_in("relu6");
 }
 
 Tensor hardshrink(const Tensor& x, double lambd) {
@@ -69,7 +73,7 @@ Tensor softsign(const Tensor& x) {
   return wide / (abs(wide) + 1.0);
 }
 
-Tensor prelu(const Tensor& x, const Tensor& weight) {
+Tensor prelu(const Tensor& x, const Tensor& weight) try {
   if (const Autocasting cast{"prelu", {&x, &weight}}) return prelu(cast(x), cast(weight));
   require_defined("prelu", {&x, &weight});
   const Shape& shape = shape_of(x);
@@ -92,6 +96,8 @@ Tensor prelu(const Tensor& x, const Tensor& weight) {
   }
   const Tensor slopes = weight.reshape(aligned);
   return where(gt(x, 0.0), x, x * slopes);
+} catch (const Error&) {
+  rethrow_in("prelu");
 }
 
 Tensor glu(const Tensor& x, int64_t dim) {
@@ -106,6 +112,10 @@ Tensor glu(const Tensor& x, int64_t dim) {
   return wide.narrow(d, 0, size / 2) * sigmoid(wide.narrow(d, size / 2, size / 2));
 }
 
-Tensor softmin(const Tensor& x, int64_t dim) { return softmax(neg(x), dim); }
+Tensor softmin(const Tensor& x, int64_t dim) try {
+  return softmax(neg(x), dim);
+} catch (const Error&) {
+  rethrow_in("softmin");
+}
 
 }  // namespace tenon

@@ -196,7 +196,9 @@ Tensor floor(const Tensor& x) { return rounding(floor_op, x); }
 Tensor ceil(const Tensor& x) { return rounding(ceil_op, x); }
 Tensor round(const Tensor& x) { return rounding(round_op, x); }
 Tensor trunc(const Tensor& x) { return rounding(trunc_op, x); }
-Tensor frac(const Tensor& x) { return sub(x, trunc(x)); }
+Tensor frac(const Tensor& x) try { return sub(x, trunc(x)); } catch (const Error&) {
+  rethrow_in("frac");
+}
 
 Tensor Tensor::exp() const { return tenon::exp(*this); }
 Tensor Tensor::log() const { return tenon::log(*this); }

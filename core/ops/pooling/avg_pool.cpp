@@ -115,15 +115,22 @@ Tensor avg_pool3d(const Tensor& x, Triple kernel_size, const AvgPool3dOptions& o
 }
 
 Tensor lp_pool1d(const Tensor& x, double norm_type, Single kernel_size, Single stride,
-                 bool ceil_mode) {
+                 bool ceil_mode) try {
   return lp_pool("lp_pool1d", x, norm_type, kernel_size, stride, ceil_mode);
+} catch (const Error&) {
+  rethrow_in("lp_pool1d");
 }
-Tensor lp_pool2d(const Tensor& x, double norm_type, Pair kernel_size, Pair stride, bool ceil_mode) {
+Tensor lp_pool2d(const Tensor& x, double norm_type, Pair kernel_size, Pair stride,
+                 bool ceil_mode) try {
   return lp_pool("lp_pool2d", x, norm_type, kernel_size, stride, ceil_mode);
+} catch (const Error&) {
+  rethrow_in("lp_pool2d");
 }
 Tensor lp_pool3d(const Tensor& x, double norm_type, Triple kernel_size, Triple stride,
-                 bool ceil_mode) {
+                 bool ceil_mode) try {
   return lp_pool("lp_pool3d", x, norm_type, kernel_size, stride, ceil_mode);
+} catch (const Error&) {
+  rethrow_in("lp_pool3d");
 }
 
 }  // namespace tenon

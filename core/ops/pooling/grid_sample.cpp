@@ -177,7 +177,7 @@ Tensor rows_of(const Tensor& x) {
 
 }  // namespace
 
-Tensor grid_sample(const Tensor& x, const Tensor& grid, const GridSampleOptions& options) {
+Tensor grid_sample(const Tensor& x, const Tensor& grid, const GridSampleOptions& options) try {
   if (const Autocasting cast{"grid_sample", {&x, &grid}})
     return grid_sample(cast(x), cast(grid), options);
   check_grid(x, grid);
@@ -213,9 +213,11 @@ Tensor grid_sample(const Tensor& x, const Tensor& grid, const GridSampleOptions&
   Shape shape = at;
   shape[-1] = shape_of(x)[1];
   return contiguous(movedim(reshape(y, shape), -1, 1)).to(dtype_of(x));
+} catch (const Error&) {
+  rethrow_in("grid_sample");
 }
 
-Tensor affine_grid(const Tensor& theta, const Shape& size, bool align_corners) {
+Tensor affine_grid(const Tensor& theta, const Shape& size, bool align_corners) try {
   require_tensor("affine_grid", theta);
   if (!is_floating_point(dtype_of(theta)))
     throw DTypeError(fmt::format("affine_grid: needs a floating theta, found {}; {}",
@@ -224,7 +226,9 @@ Tensor affine_grid(const Tensor& theta, const Shape& size, bool align_corners) {
     throw ValueError(
         fmt::format("affine_grid: size must be (n, c, h, w) or (n, c, d, h, w), found {}", size));
   for (int64_t s : size)
-    if (s < 1) throw ValueError(fmt::format("affine_grid: sizes must be positive, found {}", size));
+    if (s < 1)
+      throw ValueError(
+          fmt::format("affine_grid: size must be positive throughout, found {}", size));
   const auto dims = static_cast<int64_t>(size.size()) - 2;
   if (shape_of(theta) != Shape{size[0], dims, dims + 1})
     throw ShapeError(fmt::format("affine_grid: theta must have shape {} for size {}, found {}",
@@ -250,6 +254,8 @@ Tensor affine_grid(const Tensor& theta, const Shape& size, bool align_corners) {
     grid = grid + column(i) * reshape(numbers, along);
   }
   return grid.to(dtype_of(theta));
+} catch (const Error&) {
+  rethrow_in("affine_grid");
 }
 
 }  // namespace tenon

@@ -172,29 +172,41 @@ Tensor max_pool3d(const Tensor& x, Triple kernel_size, const MaxPool3dOptions& o
 }
 
 ValuesIndices max_pool1d_with_indices(const Tensor& x, Single kernel_size,
-                                      const MaxPool1dOptions& options) {
+                                      const MaxPool1dOptions& options) try {
   return max_pool_sized("max_pool1d_with_indices", x, kernel_size, options, true);
+} catch (const Error&) {
+  rethrow_in("max_pool1d_with_indices");
 }
 ValuesIndices max_pool2d_with_indices(const Tensor& x, Pair kernel_size,
-                                      const MaxPool2dOptions& options) {
+                                      const MaxPool2dOptions& options) try {
   return max_pool_sized("max_pool2d_with_indices", x, kernel_size, options, true);
+} catch (const Error&) {
+  rethrow_in("max_pool2d_with_indices");
 }
 ValuesIndices max_pool3d_with_indices(const Tensor& x, Triple kernel_size,
-                                      const MaxPool3dOptions& options) {
+                                      const MaxPool3dOptions& options) try {
   return max_pool_sized("max_pool3d_with_indices", x, kernel_size, options, true);
+} catch (const Error&) {
+  rethrow_in("max_pool3d_with_indices");
 }
 
 Tensor max_unpool1d(const Tensor& x, const Tensor& indices, Single kernel_size, Single stride,
-                    Single padding, const Shape& output_size) {
+                    Single padding, const Shape& output_size) try {
   return max_unpool("max_unpool1d", x, indices, kernel_size, stride, padding, output_size);
+} catch (const Error&) {
+  rethrow_in("max_unpool1d");
 }
 Tensor max_unpool2d(const Tensor& x, const Tensor& indices, Pair kernel_size, Pair stride,
-                    Pair padding, const Shape& output_size) {
+                    Pair padding, const Shape& output_size) try {
   return max_unpool("max_unpool2d", x, indices, kernel_size, stride, padding, output_size);
+} catch (const Error&) {
+  rethrow_in("max_unpool2d");
 }
 Tensor max_unpool3d(const Tensor& x, const Tensor& indices, Triple kernel_size, Triple stride,
-                    Triple padding, const Shape& output_size) {
+                    Triple padding, const Shape& output_size) try {
   return max_unpool("max_unpool3d", x, indices, kernel_size, stride, padding, output_size);
+} catch (const Error&) {
+  rethrow_in("max_unpool3d");
 }
 
 }  // namespace tenon

@@ -36,7 +36,7 @@ Attrs PoolWindows::attrs() const {
 }
 
 void PoolWindows::check(const char* op) const {
-  check_sizes(op, "kernel", kernel, 1);
+  check_sizes(op, "kernel_size", kernel, 1);
   check_sizes(op, "stride", stride, 1);
   check_sizes(op, "padding", padding, 0);
   check_sizes(op, "dilation", dilation, 1);

@@ -12,8 +12,9 @@ Tensor bernoulli(const Tensor& x) {
   require_tensor("bernoulli", x);
   const DType dtype = dtype_of(x);
   if (!is_floating_point(dtype))
-    throw DTypeError(fmt::format("bernoulli: needs probabilities of a floating type, found {}; {}",
-                                 dtype, conversion_to(f32)));
+    throw DTypeError(
+        fmt::format("bernoulli: x must hold probabilities of a floating type, found {}; {}", dtype,
+                    conversion_to(f32)));
   NoGrad guard;
   // In a half type, samples next to 1 would be rounded to it.
   const DType wide = dtype == f64 ? f64 : f32;

@@ -49,8 +49,9 @@ Tensor multinomial(const Tensor& x, int64_t num_samples, bool replacement) {
     throw ShapeError(fmt::format(
         "multinomial: expects weights of shape (classes) or (rows, classes), found {}", shape));
   if (!is_floating_point(dtype_of(x)))
-    throw DTypeError(fmt::format("multinomial: needs weights of a floating type, found {}; {}",
-                                 dtype_of(x), conversion_to(f32)));
+    throw DTypeError(
+        fmt::format("multinomial: x must hold weights of a floating type, found {}; {}",
+                    dtype_of(x), conversion_to(f32)));
   const int64_t classes = shape.back();
   if (num_samples <= 0 || classes == 0 || (!replacement && num_samples > classes))
     throw ValueError(

@@ -31,28 +31,28 @@ void fill_random(const Op& op, Tensor& target, Scalar a, Scalar b) {
   run_into(target, {op, {}, no_attrs, scalars});
 }
 
-void require_floating(const char* op, DType dtype) {
+void require_floating(const char* op, const char* what, DType dtype) {
   if (!is_floating_point(dtype))
-    throw DTypeError(fmt::format("{}: needs a floating type, found {}", op, dtype));
+    throw DTypeError(fmt::format("{}: the {} must be floating, found {}", op, what, dtype));
 }
 
 void require_random_target(const char* op, const Tensor& target) {
   require_tensor(op, target);
   require_mutable(op, target);
-  require_floating(op, target.dtype());
+  require_floating(op, "tensor", target.dtype());
 }
 
 }  // namespace
 
 Tensor rand(const Shape& shape, const TensorOptions& options) {
-  require_floating("rand", dtype_of(options));
+  require_floating("rand", "dtype", dtype_of(options));
   Tensor x = new_tensor("rand", shape, options);
   x.uniform_();
   return finished(x, options);
 }
 
 Tensor randn(const Shape& shape, const TensorOptions& options) {
-  require_floating("randn", dtype_of(options));
+  require_floating("randn", "dtype", dtype_of(options));
   Tensor x = new_tensor("randn", shape, options);
   x.normal_();
   return finished(x, options);
@@ -63,7 +63,10 @@ Tensor randint(int64_t low, int64_t high, const Shape& shape, const TensorOption
     throw ValueError(fmt::format("randint: needs low < high, found [{}, {})", low, high));
   const DType dtype = given.dtype.value_or(DType::i64);
   if (is_integer(dtype) && !(holds(dtype, low) && holds(dtype, high - 1)))
-    throw ValueError(fmt::format("randint: [{}, {}) does not fit into {}", low, high, dtype));
+    throw ValueError(
+        fmt::format("randint: low {} and high {} do not fit into {}; give a dtype "
+                    "that holds all numbers between them",
+                    low, high, dtype));
   TensorOptions options = given;
   // Kernels make i64 and i32; other types are converted.
   options.dtype = dtype == DType::i32 ? DType::i32 : DType::i64;

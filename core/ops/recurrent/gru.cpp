@@ -108,12 +108,14 @@ Tensor gru_step(const Tensor& input_gates, const Tensor& hidden_gates, const Ten
 }
 
 std::pair<Tensor, Tensor> gru(const Tensor& x, const Tensor& h0, const std::vector<Tensor>& weights,
-                              const RecurrentOptions& options) {
+                              const RecurrentOptions& options) try {
   if (const Autocasting cast{"gru", {&x, &h0}})
     return gru(cast(x), cast(h0), cast(weights), options);
   const Tensor initial[] = {h0};
   auto result = run_layers(kGru, x, initial, weights, options);
   return {result.y, result.states[0]};
+} catch (const Error&) {
+  rethrow_in("gru");
 }
 
 }  // namespace tenon

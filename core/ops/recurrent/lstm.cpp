@@ -128,12 +128,14 @@ std::pair<Tensor, Tensor> lstm_step(const Tensor& gates, const Tensor& c) {
 
 std::tuple<Tensor, Tensor, Tensor> lstm(const Tensor& x, const Tensor& h0, const Tensor& c0,
                                         const std::vector<Tensor>& weights,
-                                        const RecurrentOptions& options) {
+                                        const RecurrentOptions& options) try {
   if (const Autocasting cast{"lstm", {&x, &h0, &c0}})
     return lstm(cast(x), cast(h0), cast(c0), cast(weights), options);
   const Tensor initial[] = {h0, c0};
   auto result = run_layers(kLstm, x, initial, weights, options);
   return {result.y, result.states[0], result.states[1]};
+} catch (const Error&) {
+  rethrow_in("lstm");
 }
 
 }  // namespace tenon

@@ -28,7 +28,7 @@ constexpr RecurrentKind kTanh =
 }  // namespace
 
 std::pair<Tensor, Tensor> rnn(const Tensor& x, const Tensor& h0, const std::vector<Tensor>& weights,
-                              std::string_view nonlinearity, const RecurrentOptions& options) {
+                              std::string_view nonlinearity, const RecurrentOptions& options) try {
   if (const Autocasting cast{"rnn", {&x, &h0}})
     return rnn(cast(x), cast(h0), cast(weights), nonlinearity, options);
   if (nonlinearity != "tanh" && nonlinearity != "relu")
@@ -38,6 +38,8 @@ std::pair<Tensor, Tensor> rnn(const Tensor& x, const Tensor& h0, const std::vect
   const Tensor initial[] = {h0};
   auto result = run_layers(kind, x, initial, weights, options);
   return {result.y, result.states[0]};
+} catch (const Error&) {
+  rethrow_in("rnn");
 }
 
 }  // namespace tenon

@@ -36,37 +36,53 @@ ValuesIndices extreme(const char* op, bool largest, const Tensor& x, int64_t dim
 
 }  // namespace
 
-Tensor max(const Tensor& x) {
+Tensor max(const Tensor& x) try {
   require_tensor("max", x);
   return amax(comparable(x)).to(dtype_of(x));
+} catch (const Error&) {
+  rethrow_in("max");
 }
-Tensor min(const Tensor& x) {
+Tensor min(const Tensor& x) try {
   require_tensor("min", x);
   return amin(comparable(x)).to(dtype_of(x));
+} catch (const Error&) {
+  rethrow_in("min");
 }
-ValuesIndices max(const Tensor& x, int64_t dim, bool keepdim) {
+ValuesIndices max(const Tensor& x, int64_t dim, bool keepdim) try {
   return extreme("max", true, x, dim, keepdim);
+} catch (const Error&) {
+  rethrow_in("max");
 }
-ValuesIndices min(const Tensor& x, int64_t dim, bool keepdim) {
+ValuesIndices min(const Tensor& x, int64_t dim, bool keepdim) try {
   return extreme("min", false, x, dim, keepdim);
+} catch (const Error&) {
+  rethrow_in("min");
 }
-Tensor max(const Tensor& a, const Tensor& b) { return maximum(a, b); }
-Tensor min(const Tensor& a, const Tensor& b) { return minimum(a, b); }
+Tensor max(const Tensor& a, const Tensor& b) try { return maximum(a, b); } catch (const Error&) {
+  rethrow_in("max");
+}
+Tensor min(const Tensor& a, const Tensor& b) try { return minimum(a, b); } catch (const Error&) {
+  rethrow_in("min");
+}
 
-std::pair<Tensor, Tensor> aminmax(const Tensor& x, std::optional<int64_t> dim, bool keepdim) {
+std::pair<Tensor, Tensor> aminmax(const Tensor& x, std::optional<int64_t> dim, bool keepdim) try {
   require_tensor("aminmax", x);
   const Shape dims = dim ? Shape{wrap_dim_of(x, *dim, "aminmax")} : Shape{};
   const Tensor from = comparable(x);
   return {amin(from, dims, keepdim).to(dtype_of(x)), amax(from, dims, keepdim).to(dtype_of(x))};
+} catch (const Error&) {
+  rethrow_in("aminmax");
 }
 
-Tensor nansum(const Tensor& x, const Shape& dims, bool keepdim, std::optional<DType> dtype) {
+Tensor nansum(const Tensor& x, const Shape& dims, bool keepdim, std::optional<DType> dtype) try {
   require_tensor("nansum", x);
   const Tensor numbers = is_floating_point(dtype_of(x)) ? where(ne(x, x), 0.0, x) : x;
   return dtype ? sum(numbers, dims, keepdim, *dtype) : sum(numbers, dims, keepdim);
+} catch (const Error&) {
+  rethrow_in("nansum");
 }
 
-Tensor nanmean(const Tensor& x, const Shape& dims, bool keepdim) {
+Tensor nanmean(const Tensor& x, const Shape& dims, bool keepdim) try {
   require_tensor("nanmean", x);
   if (!is_floating_point(dtype_of(x)))
     throw DTypeError(fmt::format("nanmean: x must be floating, found {}; {}", dtype_of(x),
@@ -74,28 +90,38 @@ Tensor nanmean(const Tensor& x, const Shape& dims, bool keepdim) {
   if (const Widening wide{&x}) return wide.rounded(nanmean(wide(x), dims, keepdim));
   const Tensor count = sum(eq(x, x).to(DType::i64), dims, keepdim);
   return nansum(x, dims, keepdim) / count.to(dtype_of(x));
+} catch (const Error&) {
+  rethrow_in("nanmean");
 }
 
-Tensor count_nonzero(const Tensor& x, const Shape& dims) {
+Tensor count_nonzero(const Tensor& x, const Shape& dims) try {
   require_tensor("count_nonzero", x);
   const NoGrad guard;
   return sum(ne(x, 0).to(DType::i64), dims);
+} catch (const Error&) {
+  rethrow_in("count_nonzero");
 }
 
 std::pair<Tensor, Tensor> var_mean(const Tensor& x, const Shape& dims, int64_t correction,
-                                   bool keepdim) {
+                                   bool keepdim) try {
   return {var(x, dims, correction, keepdim), mean(x, dims, keepdim)};
+} catch (const Error&) {
+  rethrow_in("var_mean");
 }
 std::pair<Tensor, Tensor> std_mean(const Tensor& x, const Shape& dims, int64_t correction,
-                                   bool keepdim) {
+                                   bool keepdim) try {
   return {tenon::std(x, dims, correction, keepdim), mean(x, dims, keepdim)};
+} catch (const Error&) {
+  rethrow_in("std_mean");
 }
 
-Tensor dist(const Tensor& a, const Tensor& b, double p) {
+Tensor dist(const Tensor& a, const Tensor& b, double p) try {
   if (const Autocasting cast{"dist", {&a, &b}}) return dist(cast(a), cast(b), p);
   require_defined("dist", {&a, &b});
   if (const Widening wide{&a, &b}) return wide.rounded(dist(wide(a), wide(b), p));
   return norm(a - b, p);
+} catch (const Error&) {
+  rethrow_in("dist");
 }
 
 Tensor renorm(const Tensor& x, double p, int64_t dim, double maxnorm) {

@@ -120,16 +120,20 @@ Tensor as_q(const Tensor& x, double q, const char* op) {
 }  // namespace
 
 Tensor quantile(const Tensor& x, const Tensor& q, std::optional<int64_t> dim, bool keepdim,
-                std::string_view interpolation) {
+                std::string_view interpolation) try {
   return run_quantile(x, q, {"quantile", dim, keepdim, false, interpolation});
+} catch (const Error&) {
+  rethrow_in("quantile");
 }
 Tensor quantile(const Tensor& x, double q, std::optional<int64_t> dim, bool keepdim,
                 std::string_view interpolation) {
   return quantile(x, as_q(x, q, "quantile"), dim, keepdim, interpolation);
 }
 Tensor nanquantile(const Tensor& x, const Tensor& q, std::optional<int64_t> dim, bool keepdim,
-                   std::string_view interpolation) {
+                   std::string_view interpolation) try {
   return run_quantile(x, q, {"nanquantile", dim, keepdim, true, interpolation});
+} catch (const Error&) {
+  rethrow_in("nanquantile");
 }
 Tensor nanquantile(const Tensor& x, double q, std::optional<int64_t> dim, bool keepdim,
                    std::string_view interpolation) {

@@ -231,12 +231,14 @@ Tensor var(const Tensor& x, const Shape& dims, int64_t correction, bool keepdim)
   return keepdim ? y.view(keepdim_shape(shape_of(x), wrapped)) : y;
 }
 
-Tensor std(const Tensor& x, const Shape& dims, int64_t correction, bool keepdim) {
+Tensor std(const Tensor& x, const Shape& dims, int64_t correction, bool keepdim) try {
   if (const Autocasting cast{"std", {&x}}) return std(cast(x), dims, correction, keepdim);
   // A variance goes beyond the range of a half type long before its root does.
   if (x.defined() && is_half(dtype_of(x)))
     return std(x.to(DType::f32), dims, correction, keepdim).to(dtype_of(x));
   return sqrt_with_zero_gradient(var(x, dims, correction, keepdim));
+} catch (const Error&) {
+  rethrow_in("std");
 }
 
 namespace {
@@ -254,9 +256,11 @@ Tensor p_norm_with_zero_gradient(const Tensor& x, double p, const Shape& dims, b
 
 }  // namespace
 
-Tensor norm(const Tensor& x, double p) { return norm(x, p, {}, false); }
+Tensor norm(const Tensor& x, double p) try { return norm(x, p, {}, false); } catch (const Error&) {
+  rethrow_in("norm");
+}
 
-Tensor norm(const Tensor& x, double p, const Shape& dims, bool keepdim) {
+Tensor norm(const Tensor& x, double p, const Shape& dims, bool keepdim) try {
   if (const Autocasting cast{"norm", {&x}}) return norm(cast(x), p, dims, keepdim);
   require_tensor("norm", x);
   if (std::isnan(p)) throw ValueError("norm: p must be a number, found NaN");
@@ -271,6 +275,8 @@ Tensor norm(const Tensor& x, double p, const Shape& dims, bool keepdim) {
     return p > 0 ? amax(abs(value), dims, keepdim) : amin(abs(value), dims, keepdim);
   if (wants_gradient(value)) return p_norm_with_zero_gradient(value, p, dims, keepdim);
   return pow(sum(pow(abs(value), p), dims, keepdim), 1.0 / p);
+} catch (const Error&) {
+  rethrow_in("norm");
 }
 
 Tensor Tensor::sum() const { return tenon::sum(*this); }

@@ -69,7 +69,8 @@ Tensor in_order(const Tensor& sequence, const Tensor& sorter) {
 
 }  // namespace
 
-Tensor searchsorted(const Tensor& sequence, const Tensor& values, const SearchOptions& options) {
+Tensor searchsorted(const Tensor& sequence, const Tensor& values,
+                    const SearchOptions& options) try {
   require_defined("searchsorted", {&sequence, &values});
   const NoGrad guard;
   const bool right = goes_right(options);
@@ -78,25 +79,33 @@ Tensor searchsorted(const Tensor& sequence, const Tensor& values, const SearchOp
   if (is_half(wanted)) wanted = wanted.to(DType::f32);
   const Tensor y = run(searchsorted_op, {&from, &wanted}, Attrs().set("right", right));
   return options.out_int32 ? y.to(DType::i32) : y;
+} catch (const Error&) {
+  rethrow_in("searchsorted");
 }
 
-Tensor searchsorted(const Tensor& sequence, Number value, const SearchOptions& options) {
+Tensor searchsorted(const Tensor& sequence, Number value, const SearchOptions& options) try {
   require_tensor("searchsorted", sequence);
   return searchsorted(sequence, constant(value, result_type(sequence, value), sequence.device()),
                       options);
+} catch (const Error&) {
+  rethrow_in("searchsorted");
 }
 
-Tensor bucketize(const Tensor& x, const Tensor& boundaries, bool out_int32, bool right) {
+Tensor bucketize(const Tensor& x, const Tensor& boundaries, bool out_int32, bool right) try {
   require_defined("bucketize", {&x, &boundaries});
   if (shape_of(boundaries).size() != 1)
     throw ShapeError(fmt::format("bucketize: boundaries must be a vector, found shape {}",
                                  shape_of(boundaries)));
   return searchsorted(boundaries, x, {.out_int32 = out_int32, .right = right});
+} catch (const Error&) {
+  rethrow_in("bucketize");
 }
-Tensor bucketize(Number x, const Tensor& boundaries, bool out_int32, bool right) {
+Tensor bucketize(Number x, const Tensor& boundaries, bool out_int32, bool right) try {
   require_tensor("bucketize", boundaries);
   return bucketize(constant(x, result_type(boundaries, x), boundaries.device()), boundaries,
                    out_int32, right);
+} catch (const Error&) {
+  rethrow_in("bucketize");
 }
 
 namespace {
@@ -112,7 +121,7 @@ Tensor edges_of(const Tensor& low, const Tensor& high, int64_t bins) {
 
 }  // namespace
 
-Tensor histc(const Tensor& x, int64_t bins, double min, double max) {
+Tensor histc(const Tensor& x, int64_t bins, double min, double max) try {
   require_tensor("histc", x);
   if (!is_floating_point(dtype_of(x)))
     throw DTypeError(fmt::format("histc: x must be floating, found {}; {}", dtype_of(x),
@@ -134,9 +143,11 @@ Tensor histc(const Tensor& x, int64_t bins, double min, double max) {
   const Tensor place = clamp(bucketize(all, edges, false, true) - 1, 0, bins - 1);
   const Tensor counts = zeros({bins}, {.dtype = t, .device = x.device()});
   return scatter_add(counts, 0, place, inside.to(t)).to(dtype_of(x));
+} catch (const Error&) {
+  rethrow_in("histc");
 }
 
-Tensor isin(const Tensor& x, const Tensor& test_elements, bool, bool invert) {
+Tensor isin(const Tensor& x, const Tensor& test_elements, bool, bool invert) try {
   require_defined("isin", {&x, &test_elements});
   const NoGrad guard;
   const DType t = promote(dtype_of(x), dtype_of(test_elements));
@@ -148,11 +159,15 @@ Tensor isin(const Tensor& x, const Tensor& test_elements, bool, bool invert) {
   const Tensor place = clamp(searchsorted(sorted, all), 0, n - 1);
   const Tensor found = index_select(sorted, 0, flatten(place)).reshape(all.shape());
   return invert ? ne(found, all) : eq(found, all);
+} catch (const Error&) {
+  rethrow_in("isin");
 }
-Tensor isin(const Tensor& x, Number test_element, bool, bool invert) {
+Tensor isin(const Tensor& x, Number test_element, bool, bool invert) try {
   require_tensor("isin", x);
   const Tensor element = constant(test_element, result_type(x, test_element), x.device());
   return isin(x, element, false, invert);
+} catch (const Error&) {
+  rethrow_in("isin");
 }
 
 }  // namespace tenon

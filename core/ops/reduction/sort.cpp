@@ -132,7 +132,9 @@ Tensor argsort(const Tensor& x, int64_t dim, bool descending, bool) {
   return sort(x.detach(), wrap_dim_of(x, dim, "argsort"), descending).indices;
 }
 
-Tensor msort(const Tensor& x) { return sort(x, 0).values; }
+Tensor msort(const Tensor& x) try { return sort(x, 0).values; } catch (const Error&) {
+  rethrow_in("msort");
+}
 
 ValuesIndices topk(const Tensor& x, int64_t k, int64_t dim, bool largest, bool) {
   require_tensor("topk", x);

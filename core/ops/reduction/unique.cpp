@@ -104,7 +104,7 @@ Unique unique_consecutive(const Tensor& x, bool return_inverse, bool return_coun
   return run_unique("unique_consecutive", x, false, return_inverse, return_counts, dim);
 }
 
-Tensor bincount(const Tensor& x, const Tensor& weights, int64_t minlength) {
+Tensor bincount(const Tensor& x, const Tensor& weights, int64_t minlength) try {
   require_tensor("bincount", x);
   if (!is_integer(dtype_of(x)))
     throw DTypeError(fmt::format("bincount: x must be i64, i32 or u8, found {}; {}", dtype_of(x),
@@ -124,13 +124,16 @@ Tensor bincount(const Tensor& x, const Tensor& weights, int64_t minlength) {
   if (x.numel() > 0) {
     const auto bounds = stack(std::vector{amin(index), amax(index)}).to_vector<int64_t>();
     if (bounds[0] < 0)
-      throw ValueError(fmt::format("bincount: elements must not be negative, found {}", bounds[0]));
+      throw ValueError(
+          fmt::format("bincount: elements of x must not be negative, found {}", bounds[0]));
     if (bounds[1] >= int64_t{1} << 60)
       throw ValueError(
           fmt::format("bincount: no tensor has an element for each number up to {}", bounds[1]));
     n = std::max(n, bounds[1] + 1);
   }
   return scatter_add(zeros({n}, {.dtype = dtype_of(added), .device = x.device()}), 0, index, added);
+} catch (const Error&) {
+  rethrow_in("bincount");
 }
 
 }  // namespace tenon

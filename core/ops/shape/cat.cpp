@@ -135,7 +135,7 @@ Tensor cat(const std::vector<Tensor>& tensors, int64_t dim) {
   return cat(std::span<const Tensor>(tensors), dim);
 }
 
-Tensor stack(std::span<const Tensor> tensors, int64_t dim) {
+Tensor stack(std::span<const Tensor> tensors, int64_t dim) try {
   if (tensors.empty()) throw ValueError("stack: needs at least one tensor");
   require_tensor("stack", tensors[0]);
   const int64_t place =
@@ -151,6 +151,8 @@ Tensor stack(std::span<const Tensor> tensors, int64_t dim) {
     rows.push_back(unsqueeze(tensors[i], place));
   }
   return cat(rows, place);
+} catch (const Error&) {
+  rethrow_in("stack");
 }
 
 Tensor stack(const std::vector<Tensor>& tensors, int64_t dim) {
@@ -247,27 +249,37 @@ Tensor as_columns(const Tensor& x) {
 
 }  // namespace
 
-Tensor hstack(const std::vector<Tensor>& tensors) {
+Tensor hstack(const std::vector<Tensor>& tensors) try {
   const auto parts = each("hstack", tensors, atleast_1d);
   return cat(parts, shape_of(parts[0]).size() == 1 ? 0 : 1);
+} catch (const Error&) {
+  rethrow_in("hstack");
 }
-Tensor vstack(const std::vector<Tensor>& tensors) {
+Tensor vstack(const std::vector<Tensor>& tensors) try {
   return cat(each("vstack", tensors, atleast_2d), 0);
+} catch (const Error&) {
+  rethrow_in("vstack");
 }
-Tensor dstack(const std::vector<Tensor>& tensors) {
+Tensor dstack(const std::vector<Tensor>& tensors) try {
   return cat(each("dstack", tensors, atleast_3d), 2);
+} catch (const Error&) {
+  rethrow_in("dstack");
 }
-Tensor column_stack(const std::vector<Tensor>& tensors) {
+Tensor column_stack(const std::vector<Tensor>& tensors) try {
   return cat(each("column_stack", tensors, as_columns), 1);
+} catch (const Error&) {
+  rethrow_in("column_stack");
 }
 
-Tensor block_diag(const std::vector<Tensor>& tensors) {
+Tensor block_diag(const std::vector<Tensor>& tensors) try {
   const auto blocks = each("block_diag", tensors, atleast_2d);
   int64_t width = 0, before = 0;
-  for (auto& block : blocks) {
-    if (shape_of(block).size() > 2)
-      throw ShapeError(fmt::format("block_diag: takes matrices, found shape {}", shape_of(block)));
-    width += shape_of(block)[1];
+  for (size_t i = 0; i < blocks.size(); ++i) {
+    const Shape& shape = shape_of(blocks[i]);
+    if (shape.size() > 2)
+      throw ShapeError(
+          fmt::format("block_diag: tensor {} has shape {}, but must be a matrix", i, shape));
+    width += shape[1];
   }
   std::vector<Tensor> rows;
   for (auto& block : blocks) {
@@ -276,6 +288,8 @@ Tensor block_diag(const std::vector<Tensor>& tensors) {
     before += shape_of(block)[1];
   }
   return cat(rows, 0);
+} catch (const Error&) {
+  rethrow_in("block_diag");
 }
 
 std::vector<Tensor> chunk(const Tensor& x, int64_t chunks, int64_t dim) {

@@ -124,7 +124,7 @@ Tensor diag_embed(const Tensor& x, int64_t offset, int64_t dim1, int64_t dim2) {
   return embed(x, shape, place);
 }
 
-Tensor diag(const Tensor& x, int64_t diagonal) {
+Tensor diag(const Tensor& x, int64_t diagonal) try {
   require_tensor("diag", x);
   const size_t rank = shape_of(x).size();
   if (rank != 1 && rank != 2)
@@ -132,6 +132,8 @@ Tensor diag(const Tensor& x, int64_t diagonal) {
         "diag: expects a vector or a matrix, found shape {}; diagonal and diag_embed take others",
         shape_of(x)));
   return rank == 1 ? diag_embed(x, diagonal) : tenon::diagonal(x, diagonal).clone();
+} catch (const Error&) {
+  rethrow_in("diag");
 }
 
 Tensor trace(const Tensor& x) {

@@ -45,9 +45,11 @@ Tensor movedim(const Tensor& x, const Shape& source, const Shape& destination) {
   return permute(x, order);
 }
 
-Tensor swapaxes(const Tensor& x, int64_t axis0, int64_t axis1) {
+Tensor swapaxes(const Tensor& x, int64_t axis0, int64_t axis1) try {
   require_tensor("swapaxes", x);
   return transpose(x, axis0, axis1);
+} catch (const Error&) {
+  rethrow_in("swapaxes");
 }
 
 Tensor unflatten(const Tensor& x, int64_t dim, const Shape& sizes) {
@@ -83,9 +85,11 @@ Tensor unflatten(const Tensor& x, int64_t dim, const Shape& sizes) {
   return reshape(x, shape);
 }
 
-Tensor broadcast_to(const Tensor& x, const Shape& shape) {
+Tensor broadcast_to(const Tensor& x, const Shape& shape) try {
   require_tensor("broadcast_to", x);
   return expand(x, shape);
+} catch (const Error&) {
+  rethrow_in("broadcast_to");
 }
 
 std::vector<Tensor> broadcast_tensors(const std::vector<Tensor>& tensors) {
@@ -99,17 +103,23 @@ std::vector<Tensor> broadcast_tensors(const std::vector<Tensor>& tensors) {
   return result;
 }
 
-Tensor expand_as(const Tensor& x, const Tensor& other) {
+Tensor expand_as(const Tensor& x, const Tensor& other) try {
   require_defined("expand_as", {&x, &other});
   return expand(x, shape_of(other));
+} catch (const Error&) {
+  rethrow_in("expand_as");
 }
-Tensor view_as(const Tensor& x, const Tensor& other) {
+Tensor view_as(const Tensor& x, const Tensor& other) try {
   require_defined("view_as", {&x, &other});
   return view(x, shape_of(other));
+} catch (const Error&) {
+  rethrow_in("view_as");
 }
-Tensor reshape_as(const Tensor& x, const Tensor& other) {
+Tensor reshape_as(const Tensor& x, const Tensor& other) try {
   require_defined("reshape_as", {&x, &other});
   return reshape(x, shape_of(other));
+} catch (const Error&) {
+  rethrow_in("reshape_as");
 }
 
 Tensor atleast_1d(const Tensor& x) {
@@ -149,7 +159,7 @@ std::vector<Tensor> meshgrid(const std::vector<Tensor>& tensors, std::string_vie
   return result;
 }
 
-Tensor cartesian_prod(const std::vector<Tensor>& tensors) {
+Tensor cartesian_prod(const std::vector<Tensor>& tensors) try {
   if (tensors.empty()) throw ValueError("cartesian_prod: needs at least one tensor");
   for (size_t i = 0; i < tensors.size(); ++i) {
     require_tensor("cartesian_prod", tensors[i], i);
@@ -161,6 +171,8 @@ Tensor cartesian_prod(const std::vector<Tensor>& tensors) {
   std::vector<Tensor> columns;
   for (auto& grid : meshgrid(tensors)) columns.push_back(flatten(grid));
   return stack(columns, 1);
+} catch (const Error&) {
+  rethrow_in("cartesian_prod");
 }
 
 }  // namespace tenon

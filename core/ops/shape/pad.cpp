@@ -242,7 +242,8 @@ void require_source(const Tensor& x, const Borders& borders, Mode mode, std::str
 
 }  // namespace
 
-Tensor pad(const Tensor& x, const std::vector<int64_t>& pad, std::string_view mode, Number value) {
+Tensor pad(const Tensor& x, const std::vector<int64_t>& pad, std::string_view mode,
+           Number value) try {
   require_tensor("pad", x);
   const Mode kind = mode_named(mode);
   const Borders borders = borders_of(pad, shape_of(x).size(), kind), added = borders.only(1);
@@ -259,6 +260,8 @@ Tensor pad(const Tensor& x, const std::vector<int64_t>& pad, std::string_view mo
   require_addressable("pad", added.around(shape_of(inner)));
   const Tensor whole = added.none() ? clone(inner) : border_pad(inner, added, kind);
   return kind == Mode::circular ? whole : cropped(whole, borders);
+} catch (const Error&) {
+  rethrow_in("pad");
 }
 
 }  // namespace tenon

@@ -67,23 +67,28 @@ Tensor repeat_as(const char* op, const Tensor& x, const Shape& repeats) {
 
 }  // namespace
 
-Tensor repeat(const Tensor& x, const Shape& repeats) {
+Tensor repeat(const Tensor& x, const Shape& repeats) try {
   require_tensor("repeat", x);
   if (repeats.size() < shape_of(x).size())
     throw ShapeError(
-        fmt::format("repeat: {} needs a number for each dimension of shape {}; tile takes fewer",
-                    repeats, shape_of(x)));
+        fmt::format("repeat: repeats must have a number for each dimension of shape {}, found {}; "
+                    "tile takes fewer",
+                    shape_of(x), repeats));
   return repeat_as("repeat", x, repeats);
+} catch (const Error&) {
+  rethrow_in("repeat");
 }
 
-Tensor tile(const Tensor& x, const Shape& repeats) {
+Tensor tile(const Tensor& x, const Shape& repeats) try {
   require_tensor("tile", x);
   Shape all = repeats;
   while (all.size() < shape_of(x).size()) all.insert(0, 1);
   return repeat_as("tile", x, all);
+} catch (const Error&) {
+  rethrow_in("tile");
 }
 
-Tensor repeat_interleave(const Tensor& x, int64_t repeats, std::optional<int64_t> dim) {
+Tensor repeat_interleave(const Tensor& x, int64_t repeats, std::optional<int64_t> dim) try {
   require_tensor("repeat_interleave", x);
   require_repeats("repeat_interleave", repeats);
   if (!dim) return repeat_interleave(flatten(x), repeats, 0);
@@ -101,9 +106,11 @@ Tensor repeat_interleave(const Tensor& x, int64_t repeats, std::optional<int64_t
   expanded.insert(static_cast<size_t>(d) + 1, repeats);
   const Tensor y = reshape(expand(unsqueeze(x, d + 1), expanded), result);
   return repeats == 1 ? clone(y) : contiguous(y);
+} catch (const Error&) {
+  rethrow_in("repeat_interleave");
 }
 
-Tensor repeat_interleave(const Tensor& x, const Tensor& repeats, std::optional<int64_t> dim) {
+Tensor repeat_interleave(const Tensor& x, const Tensor& repeats, std::optional<int64_t> dim) try {
   require_defined("repeat_interleave", {&x, &repeats});
   require_index("repeat_interleave", repeats, "repeats");
   if (!dim) return repeat_interleave(flatten(x), repeats, 0);
@@ -126,6 +133,8 @@ Tensor repeat_interleave(const Tensor& x, const Tensor& repeats, std::optional<i
   }
   return index_select(
       x, d, tensor(index, static_cast<int64_t>(index.size()), {.device = device_read_on(x)}));
+} catch (const Error&) {
+  rethrow_in("repeat_interleave");
 }
 
 }  // namespace tenon

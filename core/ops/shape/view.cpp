@@ -46,10 +46,11 @@ Shape complete_shape(const char* op, const Tensor& x, Shape shape) {
   for (size_t i = 0; i < shape.size(); ++i) {
     if (shape[i] == -1) {
       if (unknown != Shape::max_rank)
-        throw ShapeError(fmt::format("{}: only one dimension of {} may be -1", op, shape));
+        throw ShapeError(
+            fmt::format("{}: only one dimension of the new shape {} may be -1", op, shape));
       unknown = i;
     } else if (shape[i] < 0) {
-      throw ShapeError(fmt::format("{}: {} holds a negative dimension", op, shape));
+      throw ShapeError(fmt::format("{}: the new shape {} holds a negative dimension", op, shape));
     } else if (__builtin_mul_overflow(known, shape[i], &known)) {
       known = -1;
       break;

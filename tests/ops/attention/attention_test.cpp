@@ -264,8 +264,8 @@ BOOST_AUTO_TEST_CASE(bad_input) {
   require_error<ShapeError>(many(zeros({3, 4}), x, 1, good), "needs a query (l, batch, width)");
   require_error<ShapeError>(many(zeros({3, 4}), zeros({3, 5}), 1, good), "found (3, 1, 4), (3, 1");
   require_error<ShapeError>(many(x, zeros({3, 1, 4}), 1, good), "found (3, 2, 4), (3, 1, 4)");
-  require_error<ValueError>(many(x, x, 3, good), "width 4 cannot be divided into 3 heads");
-  require_error<ValueError>(many(x, x, 0, good), "cannot be divided into 0 heads");
+  require_error<ValueError>(many(x, x, 3, good), "width 4 cannot be divided into num_heads = 3");
+  require_error<ValueError>(many(x, x, 0, good), "cannot be divided into num_heads = 0");
   require_error<ValueError>(many(x, x, 1, {.in_proj_weight = w}), "argument 6 is an undefined");
   require_error<ShapeError>(many(x, x, 1, {.in_proj_weight = o, .out_proj_weight = o}),
                             "in_proj_weight has shape (4, 4), but must be (12, 4)");

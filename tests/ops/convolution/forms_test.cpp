@@ -134,7 +134,7 @@ BOOST_AUTO_TEST_CASE(padding_by_a_word) {
   require_error<ValueError>([&] { conv1d(x, w, {}, {.stride = 2, .padding = "same"}); },
                             "conv1d: padding \"same\" needs a stride of 1, found (2,)");
   require_error<ValueError>([&] { conv1d(x, w, {}, {.padding = "full"}); },
-                            "must be in numbers, \"same\" or \"valid\", found \"full\"");
+                            "padding must be numbers, \"same\" or \"valid\", found \"full\"");
   require_error<ValueError>(
       [&] { conv1d(x, w, {}, {.padding = 1, .padding_mode = "mirror"}); },
       "conv1d: padding_mode must be \"zeros\", \"reflect\", \"replicate\" or \"circular\", found "

@@ -40,7 +40,7 @@ BOOST_AUTO_TEST_CASE(unit_matrices_and_triangles) {
   require_values(triu_indices(2, 3, 1, {.dtype = i32}), {2, 3}, {0, 0, 1, 1, 2, 2});
   BOOST_CHECK_EQUAL(tril_indices(3, 3, std::numeric_limits<int64_t>::min()).numel(), 0);
   BOOST_CHECK_EQUAL(tril_indices(3, 3, std::numeric_limits<int64_t>::max()).numel(), 18);
-  require_error<ShapeError>([] { eye(-1); }, "eye: the sizes must not be negative, found -1");
+  require_error<ShapeError>([] { eye(-1); }, "eye: n and m must not be negative, found -1");
   require_error<ValueError>([] { triu_indices(2, -3); },
                             "triu_indices: row and col must not be negative, found 2 and -3");
 }
@@ -56,7 +56,8 @@ BOOST_AUTO_TEST_CASE(tensors_like_others) {
   BOOST_CHECK(randn_like(x, {.dtype = f32}).dtype() == f32);
   const auto drawn = randint_like(x, 3, 5).to_vector<double>();
   BOOST_CHECK(std::all_of(drawn.begin(), drawn.end(), [](double v) { return v == 3 || v == 4; }));
-  require_error<DTypeError>([] { rand_like(zeros(2, i64)); }, "rand: needs a floating type");
+  require_error<DTypeError>([] { rand_like(zeros(2, i64)); },
+                            "rand_like: rand: the dtype must be floating");
   require_error<ValueError>([] { full_like(Tensor(), 1); },
                             "full_like: argument 0 is an undefined tensor");
   require_error<ValueError>([] { full_like(zeros(2, u8), 256); }, "has no value in u8");
@@ -94,7 +95,7 @@ BOOST_AUTO_TEST_CASE(draws_of_given_probabilities) {
   BOOST_CHECK(bernoulli(ones({3}, f16)).dtype() == f16);
   BOOST_CHECK(!bernoulli(full({2}, 0.5, {.requires_grad = true})).requires_grad());
   require_error<DTypeError>([] { bernoulli(zeros(2, i64)); },
-                            "bernoulli: needs probabilities of a floating type, found i64");
+                            "bernoulli: x must hold probabilities of a floating type, found i64");
 }
 
 BOOST_AUTO_TEST_CASE(draws_of_classes) {
@@ -120,7 +121,7 @@ BOOST_AUTO_TEST_CASE(draws_of_classes) {
   require_error<ValueError>([&] { multinomial(weights, 0, true); }, "found 0");
   require_error<ShapeError>([&] { multinomial(scalar(1), 1); }, "multinomial: expects weights");
   require_error<DTypeError>([] { multinomial(ones({2}, i64), 1); },
-                            "multinomial: needs weights of a floating type, found i64");
+                            "multinomial: x must hold weights of a floating type, found i64");
 }
 
 BOOST_AUTO_TEST_CASE(classes_as_vectors) {

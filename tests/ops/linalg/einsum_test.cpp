@@ -61,9 +61,9 @@ BOOST_AUTO_TEST_CASE(errors_of_equations) {
       [&] {
         einsum("ij,ik->jk", {a, b});
       },
-      "'i' stands for dimensions of 2 and 3, which do not broadcast");
+      "'i' of the equation stands for dimensions of 2 and 3, which do not broadcast");
   require_error<ShapeError>([&] { einsum("ii", {a}); },
-                            "'i' stands for dimensions of 2 and 3 in one");
+                            "'i' of the equation stands for dimensions of 2 and 3 in one");
   require_error<DTypeError>([&] { einsum("i", {zeros(2, boolean)}); }, "operand 0 is bool");
   require_error<ValueError>([&] { einsum("i", {Tensor()}); }, "einsum: argument 0 is an undefined");
 }

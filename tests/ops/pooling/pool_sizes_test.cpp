@@ -119,7 +119,7 @@ BOOST_AUTO_TEST_CASE(errors_name_the_function) {
       },
       "adaptive_max_pool2d: the planes");
   require_error<ValueError>([&] { max_pool1d(line, 0); },
-                            "max_pool1d: kernel must be one number of at least 1, found (0,)");
+                            "max_pool1d: kernel_size must be one number of at least 1, found (0,)");
   require_error<ValueError>(
       [&] {
         avg_pool3d(volume, 2, {.padding = {0, 2, 0}});

@@ -99,8 +99,8 @@ BOOST_AUTO_TEST_CASE(halves_take_the_gradient_to_the_element_that_won) {
   }
 }
 
-// Of padding alone there is no value to take: PyTorch gives -inf and, going back, writes to an
-// index outside the plane.
+// A window that lies on padding alone has no value to take: PyTorch gives -inf there and, going
+// back, writes to an index outside the plane.
 BOOST_AUTO_TEST_CASE(every_window_covers_a_pixel) {
   const std::string text = "max_pool2d: a window lies on padding alone";
   auto pool = [](int64_t n, int64_t kernel, int64_t stride, int64_t padding, int64_t dilation,
@@ -186,7 +186,7 @@ BOOST_AUTO_TEST_CASE(bad_input) {
       [&] {
         avg_pool2d(x, {0, 2});
       },
-      "kernel must be two numbers of at least 1");
+      "kernel_size must be two numbers of at least 1");
   require_error<ShapeError>([&] { max_pool2d(zeros({4, 4}), {2, 2}); }, "found shape (4, 4)");
   require_error<ValueError>([&] { adaptive_avg_pool2d(x, -1); }, "output_size");
   require_error<DTypeError>([&] { max_pool2d(x.to(i64), {2, 2}); }, "floating");

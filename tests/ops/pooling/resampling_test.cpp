@@ -207,7 +207,7 @@ BOOST_AUTO_TEST_CASE(bad_arguments_of_grids) {
       [&] {
         affine_grid(zeros({1, 2, 3}), {1, 1, 0, 4});
       },
-      "sizes must be positive");
+      "size must be positive throughout");
   require_error<ShapeError>(
       [&] {
         affine_grid(zeros({1, 3, 4}), {1, 1, 3, 4});

@@ -20,7 +20,7 @@ BOOST_AUTO_TEST_CASE(tensors_side_by_side) {
                  {1, 2, 0, 0, 0, 0, 0, 5, 6, 0, 0, 0, 7, 8, 0, 0, 0, 0, 0, 9});
   require_error<ValueError>([] { hstack({}); }, "hstack: needs at least one tensor");
   require_error<ShapeError>([&] { block_diag({m.unsqueeze(0)}); },
-                            "block_diag: takes matrices, found shape (1, 2, 2)");
+                            "block_diag: tensor 0 has shape (1, 2, 2), but must be a matrix");
   require_error<ShapeError>([&] { vstack({m, ones({3}, f64)}); }, "(1, 3)", "(2, 2)");
 }
 

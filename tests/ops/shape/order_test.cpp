@@ -130,8 +130,9 @@ BOOST_AUTO_TEST_CASE(errors_of_orders) {
                             "more elements than can be addressed");
   require_error<ShapeError>([&] { x[0][0].diag_embed(); },
                             "diag_embed: needs at least one dimension");
-  require_error<ShapeError>([&] { x.repeat(2); }, "repeat: (2,) needs a number for each dimension",
-                            "(2, 3)", "tile");
+  require_error<ShapeError>([&] { x.repeat(2); },
+                            "repeat: repeats must have a number for each dimension", "(2, 3)",
+                            "tile");
   require_error<ValueError>(
       [&] {
         x.tile({2, -1});
