@@ -2,12 +2,14 @@
 // simple operators only (tests/ops/primitives) is really asked. TENON_WRITE_LEVELS=1 writes both
 // files again.
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <functional>
 #include <map>
 #include <set>
 #include <sstream>
+#include <string_view>
 
 #include <boost/test/unit_test.hpp>
 
@@ -19,6 +21,7 @@
 #include <tenon/plugins/host/registry.h>
 #include <tenon/tenon.h>
 
+#include "ops/dtypes.h"
 #include "ops/functions.h"
 #include "ops/page.h"
 #include "ops/primitives/asked.h"
@@ -370,6 +373,25 @@ BOOST_AUTO_TEST_CASE(the_tables_of_functions_are_what_runs) {
   count_dispatch(false);
   page::require(root / "docs/operators.md", "functions: written by tests/ops/functions.h",
                 "end of functions", tables);
+}
+
+// On sim, the kernels of the cpu without an overlay; with TENON_PREFER=onednn, those of the
+// overlay; and those of cuda where it is the device, on a GPU or emulated.
+BOOST_AUTO_TEST_CASE(the_table_of_dtypes_is_what_runs) {
+  namespace fs = std::filesystem;
+  const fs::path document = fs::path(test::reference_dir()) / "../../docs/operators.md";
+  if (!fs::exists(document)) return;  // it is not carried to other machines
+  const char* preferred = std::getenv("TENON_PREFER");
+  if (default_device().type() == "cuda") {
+    dtypes::require(document, "cuda", default_device(), "cuda");
+  } else if (preferred && preferred == std::string_view("onednn")) {
+    const bool built = !plugins::registry().overlays("cpu").empty();
+    if (built && __builtin_cpu_supports("avx512bw"))  // or it has no bf16
+      dtypes::require(document, "onednn", "cpu", "onednn");
+  } else if (!test::kSanitized) {  // the same with one
+    const test::SimFolder sim;
+    dtypes::require(document, "cpu", Device("sim", 0), "sim");
+  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -20,15 +20,27 @@ inline std::string read(const std::filesystem::path& path) {
 // Whether pages are written instead of compared.
 inline bool writes() { return std::getenv("TENON_WRITE_LEVELS") != nullptr; }
 
-// The text between the lines "<!-- begin -->" and "<!-- end -->" of the page is `text`.
-inline void require(const std::filesystem::path& path, const std::string& begin,
-                    const std::string& end, const std::string& text) {
+// A page, and where the text between two lines of it begins and ends.
+struct Part {
+  std::string page;
+  size_t begin, end;
+};
+// The text between the lines "<!-- begin -->" and "<!-- end -->".
+inline Part between(const std::filesystem::path& path, const std::string& begin,
+                    const std::string& end) {
   const std::string page = read(path), first = "<!-- " + begin + " -->\n",
                     last = "<!-- " + end + " -->\n";
   const size_t from = page.find(first), to = page.find(last);
   BOOST_REQUIRE_MESSAGE(from != page.npos && to != page.npos && from < to,
                         path.filename() << " lacks the lines " << first << " and " << last);
-  const std::string expected = page.substr(0, from) + first + text + page.substr(to);
+  return {page, from + first.size(), to};
+}
+
+// That text is `text`.
+inline void require(const std::filesystem::path& path, const std::string& begin,
+                    const std::string& end, const std::string& text) {
+  const auto [page, from, to] = between(path, begin, end);
+  const std::string expected = page.substr(0, from) + text + page.substr(to);
   if (writes()) {
     std::ofstream(path) << expected;
     return;
