@@ -4,6 +4,7 @@
 #include "ops/bad_arguments.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <functional>
 #include <string>
 
@@ -80,6 +81,19 @@ BOOST_AUTO_TEST_CASE(every_function_refuses_or_computes) {
       }
   });
   BOOST_TEST(count > 10000u);
+}
+
+// Otherwise the cases here would take any text for the name of an argument.
+BOOST_AUTO_TEST_CASE(the_names_of_arguments_are_read_in_the_headers) {
+  const auto headers = std::filesystem::path(test::reference_dir()) / "../../core/ops";
+  if (!std::filesystem::exists(headers)) return;  // carried to another machine
+  const auto& functions = test::arguments::of_functions();
+  BOOST_TEST(functions.size() > 400u);
+  using Names = test::arguments::Names;
+  BOOST_CHECK((functions.at("permute") == Names{"x", "dims"}));
+  BOOST_CHECK((functions.at("interpolate") == Names{"x", "options", "size", "scale_factor", "mode",
+                                                    "align_corners", "recompute_scale_factor",
+                                                    "antialias"}));
 }
 
 // A function that leaves it to its operators to check what they get is named before them. The class
