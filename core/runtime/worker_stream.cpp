@@ -68,6 +68,7 @@ class WorkerStream final : public DeviceStream, ForkMember {
     if (is_for_caller(l.plan->cost_ns) && completed_.load(std::memory_order_acquire) == before) {
       // Nothing is queued, and the worker sleeps or spins. No other thread can submit work now, so
       // this thread acts as the stream.
+      const DefaultArithmetic as_the_worker;
       run_and_log(failures, l, current_path(), before + 1, nullptr);
       // The order matters: the worker must never see a ticket that is submitted and not completed
       // but not in the ring.
@@ -83,6 +84,7 @@ class WorkerStream final : public DeviceStream, ForkMember {
     std::lock_guard lock(lock_);
     const uint64_t before = submitted_.load(kRelaxed);
     if (is_for_caller(sequence.cost_ns) && completed_.load(std::memory_order_acquire) == before) {
+      const DefaultArithmetic as_the_worker;
       run_and_log(failures, sequence, before + 1);
       complete(before + 1);  // in this order, as above
       submitted_.store(before + 1, std::memory_order_release);

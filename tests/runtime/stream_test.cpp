@@ -201,6 +201,17 @@ BOOST_AUTO_TEST_CASE(how_the_waiting_thread_rounds_changes_no_result) {
   BOOST_TEST(rounding == FE_UPWARD);
 }
 
+// Operators this small run on the thread that calls them.
+BOOST_AUTO_TEST_CASE(how_the_calling_thread_rounds_changes_no_result) {
+  const Tensor a = full({4}, 1), b = full({4}, 1e-9);
+  std::fesetround(FE_UPWARD);
+  const auto sum = (a + b).to_vector<float>();
+  const int rounding = std::fegetround();
+  std::fesetround(FE_TONEAREST);
+  BOOST_TEST(sum == std::vector<float>(4, 1));
+  BOOST_TEST(rounding == FE_UPWARD);
+}
+
 BOOST_AUTO_TEST_CASE(many_threads_wait_for_parts_of_one_queue) {
   std::atomic<int> wrong = 0;
   std::vector<std::thread> threads;
