@@ -259,9 +259,14 @@ std::string CompiledHistory::explain() const {
 
 std::string CompiledHistory::explain_passes() const {
   std::string text;
-  std::lock_guard lock(passes_->mutex);
-  for (auto& pass : passes_->all) {
-    std::istringstream lines("its backward pass is " + pass.calls.explain());
+  // None of them ever goes, and to explain one waits while it runs.
+  std::vector<const Pass*> all;
+  {
+    std::lock_guard lock(passes_->mutex);
+    for (auto& pass : passes_->all) all.push_back(&pass);
+  }
+  for (const Pass* pass : all) {
+    std::istringstream lines("its backward pass is " + pass->calls.explain());
     for (std::string line; std::getline(lines, line);) text += "      " + line + "\n";
   }
   return text;

@@ -181,17 +181,8 @@ void run_program(KnownProgram& known, std::span<const Tensor* const> arguments,
 
 }  // namespace
 
-bool CompiledCalls::State::is_aside(KindOfCall& kind) {
-  for (auto& known : kind.programs) {
-    if (known.timing.aside() == 0 || !known.is_right_in(recording::world())) continue;
-    if (known.timing.pass()) known.next_look = known.program->replays;
-    return true;
-  }
-  return false;
-}
-
 bool CompiledCalls::State::replay(KindOfCall& kind, std::span<const Tensor* const> arguments,
-                                  std::vector<Tensor>& results) {
+                                  const CompiledBody& body, std::vector<Tensor>& results) {
   const recording::World now = recording::world();
   for (auto known = kind.programs.begin(); known != kind.programs.end(); ++known) {
     if (!known->is_right_in(now) || known->program->replays >= known->next_look) continue;
@@ -203,7 +194,13 @@ bool CompiledCalls::State::replay(KindOfCall& kind, std::span<const Tensor* cons
     }
     if (known != kind.programs.begin())
       kind.programs.splice(kind.programs.begin(), kind.programs, known);
-    run_program(kind.programs.front(), arguments, results);
+    KnownProgram& front = kind.programs.front();
+    if (front.timing.aside()) {
+      if (front.timing.pass()) front.next_look = front.program->replays;
+      run_plainly(body, results);
+    } else {
+      run_program(front, arguments, results);
+    }
     return true;
   }
   return false;
@@ -372,9 +369,8 @@ void CompiledCalls::call(std::span<const Tensor* const> arguments, const Compile
   KindOfCall* const kind = state.kind_for(arguments);
   state.had_no_room = !kind;
   if (!kind) return state.run_plainly(body, results);
-  if (state.is_aside(*kind)) return state.run_plainly(body, results);
-  if (state.replay(*kind, arguments, results)) return;
-  if (state.derive(*kind, arguments) && state.replay(*kind, arguments, results)) return;
+  if (state.replay(*kind, arguments, body, results)) return;
+  if (state.derive(*kind, arguments) && state.replay(*kind, arguments, body, results)) return;
   state.record(*kind, arguments, body, results);
 }
 

@@ -177,8 +177,6 @@ struct CompiledCalls::State {
   // one of them is 0 or 1.
   std::optional<graph::Sizes> sizes_of(std::span<const Tensor* const> arguments) const;
   graph::DynamicSignature dynamic_signature_of(std::span<const Tensor* const> arguments) const;
-  // Whether the function runs itself for now, because its program is slower; counts the call.
-  static bool is_aside(graph::KindOfCall& kind);
   // Returns null if there is no room for these.
   graph::KindOfCall* kind_for(std::span<const Tensor* const> arguments);
   // Returns the kind that was used longest ago, of those whose programs were derived or of the
@@ -197,8 +195,10 @@ struct CompiledCalls::State {
   void learn_sizes(std::span<const Tensor* const> arguments, const graph::RecordedCall& call,
                    const recording::World& before);
   void refute_dynamics();
+  // Runs the program of this call, or the function in its place as long as the program is set
+  // aside. Returns false if there is none.
   bool replay(graph::KindOfCall& kind, std::span<const Tensor* const> arguments,
-              std::vector<Tensor>& results);
+              const CompiledBody& body, std::vector<Tensor>& results);
   void record(graph::KindOfCall& kind, std::span<const Tensor* const> arguments,
               const CompiledBody& body, std::vector<Tensor>& results);
   // `took`: the seconds of the call, if they were measured.

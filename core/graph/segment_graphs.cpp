@@ -87,7 +87,7 @@ void SegmentGraphs::look_at(const Frame& frame) {
     if (source.bits == bits)
       ++source.same;
     else
-      source.bits = bits, source.same = 0;
+      source.bits = bits, source.before = std::exchange(source.same, 0);
   }
 }
 
@@ -135,7 +135,12 @@ void SegmentGraphs::record(Run& run, const QueuedSegment& queued) {
   LaunchGraph::Refusal refusal;
   run.graph = LaunchGraph::record(*context_.stream, queued, run.first, run.end, refusal);
   if (run.graph || refusal.why.empty()) return;
-  if (!refusal.launch) return refuse("the recording failed: ", refusal.why);
+  if (!refusal.launch) {
+    // Something else that went on at the same time may have spoilt it.
+    if (++refusals_.failed >= kMostFailed) return refuse("the recording failed: ", refusal.why);
+    next_look_ = replays_ + 1;
+    return;
+  }
   const Launch& launch = queued.launches()[*refusal.launch];
   refusals_.plans.push_back(
       fmt::format("{}: {}", launch.plan->describe(launch.shape), refusal.why));
@@ -161,13 +166,16 @@ void SegmentGraphs::drop_changed() {
   interval_ = 4;
 }
 
+// A graph that was launched for long has paid for its recording, and so will the next one. Every
+// so many replays the function itself runs, after which gradients may lie elsewhere.
 bool SegmentGraphs::has_changed(const Run& run) {
-  constexpr uint64_t kMostNeeded = uint64_t{1} << 20;
+  constexpr uint64_t kMostNeeded = 64, kPays = 4;
   bool changed = false;
   for (auto& [at, bits] : run.sources) {
     Source& source = sources_[at];
     if (source.bits == bits && !source.may_go) continue;
-    source.needs = std::min(4 * source.needs, kMostNeeded);
+    const bool has_paid = source.bits != bits && source.before >= kPays * source.needs;
+    source.needs = has_paid ? kSteady : std::min(4 * source.needs, kMostNeeded);
     changed = true;
   }
   return changed;

@@ -19,6 +19,7 @@ namespace tenon::graph {
 
 // What a device refused to record for a program.
 struct GraphRefusals {
+  int failed = 0;                  // recordings, whatever plan it was
   bool for_good = false;           // there are no graphs any more,
   std::string why;                 // because of this
   std::vector<std::string> plans;  // what is queued by itself, and why
@@ -45,9 +46,10 @@ class SegmentGraphs {
  private:
   // An address or a number of the frame that plans of the segment use.
   struct Source {
-    int32_t place;      // in Frame::bases, or ~place in Frame::numbers
-    uint64_t bits = 0;  // in the last replay
-    uint64_t same = 0;  // for so many replays before that
+    int32_t place;        // in Frame::bases, or ~place in Frame::numbers
+    uint64_t bits = 0;    // in the last replay
+    uint64_t same = 0;    // for so many replays before that
+    uint64_t before = 0;  // how many replays the value before this one was the same for
     uint64_t needs = kSteady;
     bool may_go = false;  // nobody tells when its memory is returned to the system
   };
@@ -77,6 +79,7 @@ class SegmentGraphs {
   static constexpr uint64_t kSteady = 3;      // replays
   static constexpr uint64_t kLongest = 1024;  // replays between two looks
   static constexpr size_t kMostRefused = 16;  // plans that cannot be recorded
+  static constexpr int kMostFailed = 3;       // recordings
 
   DeviceContext& context_;
   GraphRefusals& refusals_;

@@ -13,6 +13,15 @@
 
 namespace tenon::graph {
 
+// Whether nothing is queued on the devices.
+inline bool are_idle(const std::vector<DeviceContext*>& devices) noexcept {
+  for (auto* device : devices) {
+    DeviceStream& stream = *device->stream;
+    if (stream.closed() || stream.capturing() || !stream.reached(stream.last())) return false;
+  }
+  return true;
+}
+
 // Waits until what was queued on the devices is done. Returns false if that cannot be.
 inline bool wait_for_devices(const std::vector<DeviceContext*>& devices) noexcept {
   try {
@@ -26,11 +35,12 @@ inline bool wait_for_devices(const std::vector<DeviceContext*>& devices) noexcep
   }
 }
 
-// Measures a call from an idle device to the end of its work.
+// Measures a call from idle devices to the end of its work. Where something is queued, nothing is
+// measured: whoever calls without waiting shall not be made to wait for earlier work.
 class StopWatch {
  public:
   explicit StopWatch(const std::vector<DeviceContext*>& devices)
-      : devices_(devices), idle_(wait_for_devices(devices)), began_(Clock::now()) {}
+      : devices_(devices), idle_(are_idle(devices)), began_(Clock::now()) {}
   // Returns the seconds; nothing if they say nothing.
   std::optional<double> stop() const {
     if (!idle_ || !wait_for_devices(devices_)) return std::nullopt;
@@ -44,20 +54,26 @@ class StopWatch {
   const Clock::time_point began_;
 };
 
-// Of a program. A look runs the function, and the replays after it are measured as well. Where all
-// of these took longer by a margin than any look so far, several looks in a row, the program is set
-// aside: the function runs itself for a while, and then it is looked at again. A machine that is
-// busy makes both slower, and the least of several times is nearly what an idle one takes.
+// Of a program. A look runs the function, and some replays soon after it are measured as well: not
+// the first ones, which may have to make anew what depends on where gradients lie. Where all of
+// them took longer by a margin than the function, several looks in a row, the program is set aside:
+// the function runs itself for a while, and then it is looked at again. A machine that is busy for
+// long makes both slower; of a short disturbance the least of several replays shows nothing, and a
+// function that was disturbed is in favour of its program.
 class Timing {
  public:
   // The function took so long at a look.
   void note_look(std::optional<double> seconds) {
     if (!seconds) return;
-    function_ = std::min(function_, *seconds);
+    function_ = *seconds;
     replay_ = kNever;
-    awaited_ = kReplays;
+    awaited_ = kSettling + kReplays;
   }
-  bool awaits_replay() const { return awaited_ > 0; }
+  // Counts a replay that comes. Returns whether it is to be measured.
+  bool awaits_replay() {
+    if (awaited_ > kReplays) return --awaited_, false;
+    return awaited_ > 0;
+  }
   // Returns whether the program is set aside by this replay.
   bool note_replay(std::optional<double> seconds) {
     if (!seconds) return awaited_ = 0, false;
@@ -85,11 +101,11 @@ class Timing {
 
  private:
   static constexpr double kNever = std::numeric_limits<double>::infinity(), kMargin = 1.1;
-  static constexpr int kReplays = 3, kLooks = 3;
+  static constexpr int kSettling = 16, kReplays = 3, kLooks = 3;
   static constexpr uint64_t kLongestAside = 65536;
 
-  double function_ = kNever, replay_ = kNever;  // the least, of all looks and since the last
-  int awaited_ = 0;                             // replays that are to be measured
+  double function_ = kNever, replay_ = kNever;  // at the last look, and the least since then
+  int awaited_ = 0;                             // replays until all are measured
   int slower_ = 0;                              // looks in a row after which replays were slower
   uint64_t aside_ = 0, next_aside_ = 1024;      // calls
 };

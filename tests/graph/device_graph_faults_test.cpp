@@ -170,11 +170,11 @@ BOOST_AUTO_TEST_CASE(other_threads_go_on_while_plans_are_recorded) {
   std::atomic<bool> stop{false};
   std::vector<double> sums;
   std::jthread other([&] {
-    while (!stop) {
+    do {
       Tensor a = full({64}, 2, {.device = device});
       for (int i = 0; i < 20; ++i) a = a * 1.0;
       sums.push_back(a.sum().item());
-    }
+    } while (!stop);
   });
   for (int round = 0; round < 10; ++round) {
     const Chain chain;
@@ -243,7 +243,10 @@ BOOST_AUTO_TEST_CASE(graphs_go_with_their_program) {
   synchronize();
   BOOST_TEST(counters().live_objects > before);
   const Tensor last = compiled(x);
+  synchronize();
+  const auto with_graphs = counters().live_objects;
   compiled.reset();
+  BOOST_TEST(counters().live_objects < with_graphs);
   BOOST_TEST(same_bits(last, chain(x)));
   for (int i = 0; i < 8; ++i) BOOST_TEST(same_bits(compiled(x), chain(x)));
 }

@@ -68,6 +68,20 @@ BOOST_AUTO_TEST_CASE(a_place_that_changes_after_all_is_noticed) {
   BOOST_TEST(graph_launches() - before > 50u);
 }
 
+// As gradients do, which the function leaves elsewhere whenever it runs to be compared.
+BOOST_AUTO_TEST_CASE(what_changes_seldom_is_in_the_graph_again) {
+  const Chain chain;
+  auto compiled = compile(chain, {.passes = kPlanByPlan, .measure = false});
+  for (int i = 0; i < 3; ++i) compiled(values());
+  std::vector<Tensor> arguments;
+  for (int turn = 0; turn < 5; ++turn) {
+    arguments.push_back(values());
+    for (int i = 0; i < 100; ++i) compiled(arguments.back());
+    BOOST_TEST(says(compiled, "device graphs of sim:0: 1, for 20 of 20 plans"), compiled.explain());
+    BOOST_TEST(same_bits(compiled(arguments.back()), chain(arguments.back())));
+  }
+}
+
 // Memory that was returned may come back in the same place, and no driver says what a graph makes
 // of that.
 BOOST_AUTO_TEST_CASE(memory_that_was_returned_to_the_system_is_in_no_graph) {

@@ -1,5 +1,6 @@
 // The extension tn.stream_capture: a stream's work as a CUDA graph.
 #include <memory>
+#include <new>
 #include <string>
 
 #include "runtime/check.h"
@@ -54,13 +55,15 @@ tn_error* end(tn_stream* stream, tn_graph** out) {
     cudaError_t code = cudaStreamEndCapture(stream->handle, &graph);
     stream->capturing = false;
     check(code, "cudaStreamEndCapture");
-    cudaGraphExec_t exec = nullptr;
-    code = cudaGraphInstantiateWithFlags(&exec, graph, 0);
+    std::unique_ptr<tn_graph> made(new (std::nothrow)
+                                       tn_graph{stream->device, nullptr, std::move(faults), {}});
+    if (made) code = cudaGraphInstantiateWithFlags(&made->exec, graph, 0);
     cudaGraphDestroy(graph);
+    if (!made) throw std::bad_alloc();
     check(code, "cudaGraphInstantiate");
     // The first launch moves the graph to the device. An upload here would be work of this stream,
     // and CUDA does not say that a launch on another one waits for it.
-    *out = new tn_graph{stream->device, exec, std::move(faults), {}};
+    *out = made.release();
   });
 }
 
