@@ -5,26 +5,11 @@
 #pragma once
 
 #include <cstdint>
-#include <type_traits>
 #include <vector>
 
+#include "kernels/linalg/view.h"
+
 namespace tenon::cpu {
-
-// A matrix in memory; strides in elements.
-template <class T>
-struct MatrixView {
-  T* data;
-  int64_t row, col;
-
-  T& operator()(int64_t i, int64_t j) const { return data[i * row + j * col]; }
-  MatrixView at(int64_t i, int64_t j) const { return {data + i * row + j * col, row, col}; }
-  MatrixView turned() const { return {data, col, row}; }
-  operator MatrixView<const T>() const
-    requires(!std::is_const_v<T>)
-  {
-    return {data, row, col};
-  }
-};
 
 template <class T>
 class Factorizer {

@@ -44,30 +44,39 @@ struct Blocking : internal::level3_blocking<T, T> {
     this->m_mc = columns;
     this->m_nc = rows;
     this->m_kc = depth;
+    if (!scratch) return;  // Eigen takes some
     this->m_blockA = scratch;
     this->m_blockB = scratch + round_up(columns * depth, kLine<T>);
   }
 };
 
-// c += a b
+// c += factor a b
 template <class T, int OrderA, int OrderB>
-void product(const GemmShape& s, const T* a, const T* b, T* c, int64_t c_row,
-             Blocking<T>& blocking) {
+void product(const GemmShape& s, const T* a, const T* b, T* c, int64_t c_row, Blocking<T>& blocking,
+             T factor) {
   internal::general_matrix_matrix_product<int64_t, T, OrderA, false, T, OrderB, false, RowMajor,
                                           1>::run(s.m, s.n, s.k, a,
                                                   OrderA == RowMajor ? s.a_row : s.a_col, b,
                                                   OrderB == RowMajor ? s.b_row : s.b_col, c, 1,
-                                                  c_row, T(1), blocking, nullptr);
+                                                  c_row, factor, blocking, nullptr);
 }
 
-// y += matrix x
+template <class T>
+auto product_of(const GemmShape& s) {
+  return s.a_col == 1
+             ? s.b_col == 1 ? product<T, RowMajor, RowMajor> : product<T, RowMajor, ColMajor>
+         : s.b_col == 1 ? product<T, ColMajor, RowMajor>
+                        : product<T, ColMajor, ColMajor>;
+}
+
+// y += factor matrix x
 template <class T, int Order>
-void product_with_vector(int64_t rows, int64_t k, const T* matrix, int64_t stride, const T* x,
-                         T* y) {
+void product_with_vector(int64_t rows, int64_t k, const T* matrix, int64_t stride, const T* x, T* y,
+                         T factor = 1) {
   using Matrix = internal::const_blas_data_mapper<T, int64_t, Order>;
   using Vector = internal::const_blas_data_mapper<T, int64_t, RowMajor>;
   internal::general_matrix_vector_product<int64_t, T, Matrix, Order, false, T, Vector, false>::run(
-      rows, k, Matrix(matrix, stride), Vector(x, 1), y, 1, T(1));
+      rows, k, Matrix(matrix, stride), Vector(x, 1), y, 1, factor);
 }
 
 // Dot products of Rows rows with Columns others, all contiguous along k: lanes run over k. y is
@@ -319,14 +328,38 @@ void Gemm<T>::run_task(int64_t task, const T* a, const T* b, const T* bias, T* c
   part.m = i1 - i0;
   part.n = j1 - j0;
   Blocking<T> blocking(m_block_, n_block_, k_block_, scratch);
-  const auto run = s_.a_col == 1   ? s_.b_col == 1 ? product<T, RowMajor, RowMajor>
-                                                   : product<T, RowMajor, ColMajor>
-                     : s_.b_col == 1 ? product<T, ColMajor, RowMajor>
-                                   : product<T, ColMajor, ColMajor>;
-  run(part, a + i0 * s_.a_row, b + j0 * s_.b_col, c + i0 * s_.n + j0, s_.n, blocking);
+  product_of<T>(s_)(part, a + i0 * s_.a_row, b + j0 * s_.b_col, c + i0 * s_.n + j0, s_.n, blocking,
+                    T(1));
   for (int64_t i = i0; i < i1 && finish_; ++i) finish_(c + i * s_.n + j0, j1 - j0, with);
 }
 
+template <class T>
+void add_product(int64_t m, int64_t n, int64_t k, T factor, MatrixView<const T> a,
+                 MatrixView<const T> b, MatrixView<T> c) {
+  if (m == 0 || n == 0 || k == 0) return;
+  if (c.col != 1) return add_product(n, m, k, factor, b.turned(), a.turned(), c.turned());
+  const GemmShape shape{m, n, k, a.row, a.col, b.row, b.col};
+  Blocking<T> blocking(std::min(m, kBlockRows), std::min(n, kBlockColumns),
+                       std::min(k, kBlockDepth), nullptr);
+  product_of<T>(shape)(shape, a.data, b.data, c.data, c.row, blocking, factor);
+}
+
+template <class T>
+void add_product(int64_t m, int64_t k, T factor, MatrixView<const T> a, const T* x, T* y) {
+  if (m == 0 || k == 0) return;
+  if (a.col == 1)
+    product_with_vector<T, RowMajor>(m, k, a.data, a.row, x, y, factor);
+  else
+    product_with_vector<T, ColMajor>(m, k, a.data, a.col, x, y, factor);
+}
+
+template void add_product(int64_t, int64_t, int64_t, float, MatrixView<const float>,
+                          MatrixView<const float>, MatrixView<float>);
+template void add_product(int64_t, int64_t, int64_t, double, MatrixView<const double>,
+                          MatrixView<const double>, MatrixView<double>);
+template void add_product(int64_t, int64_t, float, MatrixView<const float>, const float*, float*);
+template void add_product(int64_t, int64_t, double, MatrixView<const double>, const double*,
+                          double*);
 template class Gemm<float>;
 template class Gemm<double>;
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "kernels/linalg/view.h"
 #include "kernels/pointwise/finish.h"
 
 namespace tenon::cpu {
@@ -60,6 +61,14 @@ class Gemm {
   int64_t copies_ = 0, slot_elements_ = 0;       // of the workspace: copies of operands, a task
   uint64_t workspace_bytes_ = 0;
 };
+
+// c (m, n) += factor a b and y (m) += factor a x on the calling thread. Rows or columns of each
+// matrix are contiguous, and so are vectors.
+template <class T>
+void add_product(int64_t m, int64_t n, int64_t k, T factor, MatrixView<const T> a,
+                 MatrixView<const T> b, MatrixView<T> c);
+template <class T>
+void add_product(int64_t m, int64_t k, T factor, MatrixView<const T> a, const T* x, T* y);
 
 extern template class Gemm<float>;
 extern template class Gemm<double>;

@@ -1,8 +1,12 @@
 #include "kernels/linalg/decomposition.h"
+#include "kernels/linalg/householder.h"
 #include "kernels/linalg/reflectors.h"
 
 namespace tenon::cpu {
 namespace {
+
+// From so many rows and columns on reflectors are applied in blocks.
+constexpr int64_t kBlockedQr = 48;
 
 // x (m, n) = q r, with k columns of q and k rows of r: min(m, n) or m. Either may be null.
 template <class T>
@@ -10,7 +14,9 @@ void decompose_qr(const T* x, int64_t m, int64_t n, int64_t k, T* q, T* r) {
   const int exponent = exponent_of(x, m * n);
   std::vector<T> a(x, x + m * n);
   scale(a.data(), m * n, -exponent);
-  Reflectors<T> reflectors(a.data(), m, n, nullptr);
+  const bool blocked = std::min(m, n) >= kBlockedQr;
+  Reflectors<T> reflectors(a.data(), m, blocked ? 0 : n, nullptr);
+  const auto blocks = blocked ? blocked_qr(a.data(), m, n) : ReflectorBlocks<T>();
   if (r) {
     for (int64_t i = 0; i < k; ++i)
       for (int64_t j = 0; j < n; ++j)
@@ -20,7 +26,10 @@ void decompose_qr(const T* x, int64_t m, int64_t n, int64_t k, T* q, T* r) {
   if (!q) return;
   std::fill(q, q + m * k, T(0));
   for (int64_t i = 0; i < std::min(m, k); ++i) q[i * k + i] = 1;
-  reflectors.apply_all(q, k);
+  if (blocked)
+    apply_all(blocks, q, k, true);
+  else
+    reflectors.apply_all(q, k);
 }
 
 struct Qr {

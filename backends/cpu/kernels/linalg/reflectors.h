@@ -15,6 +15,8 @@
 
 #include <Eigen/Core>
 
+#include "simd/packet.h"
+
 namespace tenon::cpu {
 
 bool all_finite(auto* x, int64_t n) {
@@ -41,17 +43,34 @@ void rotate(T* __restrict x, T* __restrict y, int64_t n, T c, T s) {
   }
 }
 
+// Columns i of to (n, count), `step` apart, are rows order[i] of `rows`, in tiles that stay in the
+// cache.
+template <class T>
+void write_columns(const T* rows, const std::vector<int64_t>& order, int64_t n, T* to,
+                   int64_t step) {
+  constexpr int64_t kTile = 16;
+  const auto count = static_cast<int64_t>(order.size());
+  for (int64_t begin = 0; begin < count; begin += kTile)
+    for (int64_t j = 0; j < n; j += kTile)
+      for (int64_t i = begin; i < std::min(count, begin + kTile); ++i) {
+        const T* const row = rows + order[static_cast<size_t>(i)] * n;
+        for (int64_t c = j; c < std::min(n, j + kTile); ++c) to[c * step + i] = row[c];
+      }
+}
+
 // The exponent e for which 2^-e x has its largest element in [0.5, 1); 0 where that is 0, infinite
 // or NaN.
 template <class T>
 int exponent_of(const T* x, int64_t n) {
-  T largest = 0;
-  for (int64_t i = 0; i < n; ++i) {
-    if (!std::isfinite(x[i])) return 0;
-    largest = std::max(largest, std::abs(x[i]));
-  }
+  Vec<T> most{}, difference{};
+  for_lanes<T>(n, [&](int64_t i, auto part) {
+    const Vec<T> v = load(x + i, part);
+    most = max_vec<T>(most, Eigen::internal::pabs(v));
+    difference += v - v;  // not 0 where an element is no number
+  });
+  if (sum_lanes<T>(difference) != 0) return 0;
   int exponent = 0;
-  std::frexp(largest, &exponent);
+  std::frexp(Eigen::internal::predux_max(most), &exponent);
   return exponent;
 }
 

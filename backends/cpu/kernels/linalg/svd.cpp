@@ -3,6 +3,7 @@
 // Veselic, "New fast and accurate Jacobi SVD algorithm", 2008).
 #include <limits>
 
+#include "kernels/linalg/bidiagonal.h"
 #include "kernels/linalg/decomposition.h"
 #include "kernels/linalg/reflectors.h"
 
@@ -10,6 +11,8 @@ namespace tenon::cpu {
 namespace {
 
 constexpr int kMostSweeps = 60;
+// From so many rows and columns on matrices become bidiagonal instead.
+constexpr int64_t kBidiagonal = 24;
 
 // Rows of n elements each that become orthogonal; `turned`, if it has rows, gets the same
 // rotations.
@@ -123,6 +126,46 @@ bool tall_svd(std::vector<T>& a, int64_t m, int64_t n, int64_t columns, bool vec
   return true;
 }
 
+// The same by way of R, where there are more rows than columns, and of a bidiagonal matrix.
+template <class T>
+bool bidiagonal_svd(std::vector<T>& a, int64_t m, int64_t n, int64_t columns, bool vectors, T* u,
+                    T* s, T* v) {
+  const auto at = [](int64_t i) { return static_cast<size_t>(i); };
+  ReflectorBlocks<T> blocks;
+  if (m > n) {
+    blocks = blocked_qr(a.data(), m, n);
+    for (int64_t i = 1; i < n; ++i) std::fill_n(a.data() + i * n, i, T(0));
+  }
+  auto both = make_bidiagonal(a.data(), n);
+  std::vector<T> left(at(vectors ? n * n : 0)), right(left.size());
+  if (vectors) {
+    turned_product(both.left, n, left.data());
+    turned_product(both.right, n, right.data());
+  }
+  RotationQueue<T> turns_left(vectors ? left.data() : nullptr, n),
+      turns_right(vectors ? right.data() : nullptr, n);
+  double* const d = both.diagonal.data();
+  if (!diagonalize(d, both.beside.data(), n, std::numeric_limits<T>::epsilon(), turns_left,
+                   turns_right))
+    return false;
+  std::vector<int64_t> order(at(n));
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int64_t i, int64_t j) { return std::abs(d[i]) > std::abs(d[j]); });
+  for (int64_t i = 0; i < n; ++i) s[i] = static_cast<T>(std::abs(d[order[at(i)]]));
+  if (!vectors) return true;
+  for (int64_t i = 0; i < n; ++i) {
+    const int64_t from = order[at(i)];
+    const T sign = std::signbit(d[from]) ? T(-1) : T(1);
+    for (int64_t c = 0; c < n; ++c) v[i * n + c] = sign * right[at(from * n + c)];
+  }
+  if (m > n) std::fill(u, u + m * columns, T(0));
+  write_columns(left.data(), order, n, u, columns);
+  for (int64_t i = n; i < columns; ++i) u[i * columns + i] = 1;
+  apply_all(blocks, u, columns, false);
+  return true;
+}
+
 // to (n, m) = x^T
 template <class T>
 void transpose(const T* x, int64_t m, int64_t n, T* to) {
@@ -149,8 +192,9 @@ bool decompose_svd(const T* x, int64_t m, int64_t n, SvdParts parts, T* u, T* s,
   // A wide matrix is decomposed as x^T = U S V^T.
   std::vector<T> left(static_cast<size_t>(turned ? longer * columns : 0)),
       right(static_cast<size_t>(turned ? k * k : 0));
-  const bool fine = tall_svd(a, longer, k, columns, vectors, turned ? left.data() : u, s,
-                             turned ? right.data() : vh);
+  const auto decompose = k < kBidiagonal ? tall_svd<T> : bidiagonal_svd<T>;
+  const bool fine = decompose(a, longer, k, columns, vectors, turned ? left.data() : u, s,
+                              turned ? right.data() : vh);
   if (!fine) return false;
   scale(s, k, exponent);
   if (turned) {
