@@ -1,5 +1,4 @@
-// Eigenvalues of symmetric matrices: reduction to a tridiagonal matrix by reflectors, then QR steps
-// with Wilkinson's shift (Golub and Van Loan, "Matrix Computations", 4th ed., 8.3).
+// Eigenvalues of symmetric matrices, by way of tridiagonal ones.
 #include <limits>
 
 #include "kernels/linalg/decomposition.h"

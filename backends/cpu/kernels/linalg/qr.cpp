@@ -5,7 +5,7 @@
 namespace tenon::cpu {
 namespace {
 
-// From so many rows and columns on reflectors are applied in blocks.
+// From so many rows and columns on, reflectors are applied in blocks.
 constexpr int64_t kBlockedQr = 48;
 
 // x (m, n) = q r, with k columns of q and k rows of r: min(m, n) or m. Either may be null.

@@ -1,7 +1,8 @@
-// Orthogonal decompositions of one matrix on the calling thread. Eigen's take a minute to compile
-// for each dtype and level of CPU; those of svd.cpp, eigh.cpp and qr.cpp are the textbook's, made
-// of loops over rows. Matrices are row-major without gaps, and scaled while they are decomposed, so
-// that squares neither overflow nor vanish.
+// Orthogonal decompositions of one matrix on the calling thread: those of small matrices, in loops
+// over rows, and what those in blocks (householder.h) share with them. Eigen's are slower
+// (docs/benchmarks.md) and take a minute to compile for each dtype and level of CPU. Matrices are
+// row-major without gaps, and scaled while they are decomposed, so that squares neither overflow
+// nor vanish.
 //
 // Householder reflectors H = 1 - tau v v^T with v[0] = 1 (Golub and Van Loan, "Matrix
 // Computations", 4th ed., 5.1), and the rotations and scales that orthogonal decompositions share.

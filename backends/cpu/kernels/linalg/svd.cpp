@@ -1,6 +1,7 @@
-// Singular values by rotations of the rows of R, from a QR decomposition with column pivots, until
-// all are orthogonal: one-sided Jacobi, which is at least as exact as bidiagonalisation (Drmac and
-// Veselic, "New fast and accurate Jacobi SVD algorithm", 2008).
+// Singular values. Of few columns, by rotations of the rows of R, from a QR decomposition with
+// column pivots, until all are orthogonal: one-sided Jacobi, which is at least as exact as
+// bidiagonal matrices are (Drmac and Veselic, "New fast and accurate Jacobi SVD algorithm", 2008).
+// Of more columns, by way of bidiagonal matrices, which is faster.
 #include <limits>
 
 #include "kernels/linalg/bidiagonal.h"
@@ -11,7 +12,7 @@ namespace tenon::cpu {
 namespace {
 
 constexpr int kMostSweeps = 60;
-// From so many rows and columns on matrices become bidiagonal instead.
+// From so many rows and columns on, matrices become bidiagonal instead (docs/benchmarks.md).
 constexpr int64_t kBidiagonal = 24;
 
 // Rows of n elements each that become orthogonal; `turned`, if it has rows, gets the same

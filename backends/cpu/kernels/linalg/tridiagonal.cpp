@@ -1,6 +1,7 @@
 #include "kernels/linalg/tridiagonal.h"
 
 #include <limits>
+#include <utility>
 
 #include "kernels/linalg/gemm.h"
 #include "kernels/linalg/reflectors.h"
