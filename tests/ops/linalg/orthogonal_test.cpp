@@ -25,15 +25,16 @@ struct Named {
   Tensor x;
 };
 
-// Random, graded, of low rank, with equal singular values, zero, huge and tiny.
+// Random, of low rank, graded up and down, with equal singular values, zero, huge and tiny.
 std::vector<Named> matrices_of(int64_t m, int64_t n, DType dtype) {
   const Tensor x = sample({m, n}, 0.7);
   const double far = dtype == f64 ? 1e150 : 1e18;
   const Tensor falling =
       pow(10, arange(0, n, 1, {.dtype = f64}) * (-12.0 / static_cast<double>(n)));
-  std::vector<Named> all = {{"random", x}, {"graded", x * flip(falling, 0)}};
+  std::vector<Named> all = {{"random", x}};
   if (!kSanitized)
-    all.insert(all.end(), {{"falling", x * falling},
+    all.insert(all.end(), {{"rising", x * flip(falling, 0)},
+                           {"falling", x * falling},
                            {"zero", zeros({m, n}, f64)},
                            {"ones", ones({m, n}, f64)},
                            {"equal", eye(m, n, {.dtype = f64}) + x * 1e-9},
