@@ -3,6 +3,7 @@
 // call is made first and compared if a plan of the overlay has run in it.
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <set>
 #include <string_view>
 
@@ -19,9 +20,8 @@ namespace {
 
 // The sizes that most kernels are made for come first.
 constexpr int64_t kSizes[] = {64, 16, 128, 32, 8, 256};
-// Elements of the largest input, and of all inputs multiplied with each other, which is about what
-// a product or a table of distances computes: of one call, and of all calls of a check. Where
-// results grow with that, it is less.
+// Elements of the largest input, and products of numbers: of one call, and of all calls of a check.
+// Where results grow with all elements of all inputs, that is less.
 constexpr int64_t kLargestInput = int64_t{1} << 18;
 constexpr double kLargestProduct = 0x1p30, kAllProducts = 0x1p32, kLargestResult = 1e7;
 // Of the calls of a check: those that are made, whether they make sense or not, and those that are
@@ -46,25 +46,51 @@ Variant with_sizes(const Variant& variant, const Changed& changed) {
   return result;
 }
 
-double product_of(const Variant& variant) {
-  double product = 1;
-  for (auto& in : variant.in)
-    for (int64_t n : in.shape) product *= static_cast<double>(std::max<int64_t>(n, 1));
-  return product;
-}
-
-bool is_small_enough(const Line& line, const Variant& variant) {
-  for (auto& in : variant.in) {
-    double elements = 1;
-    for (int64_t n : in.shape) elements *= static_cast<double>(n);
-    if (elements > static_cast<double>(kLargestInput)) return false;
-  }
-  return product_of(variant) <= (line.growing ? kLargestResult : kLargestProduct);
+double elements_of(const Shape& shape) {
+  double elements = 1;
+  for (int64_t n : shape) elements *= static_cast<double>(n);
+  return elements;
 }
 
 bool has_channels(const Line& line, const Variant& variant) {
   return line.inputs && std::string_view(line.inputs) == "input weight bias" &&
          variant.in.size() == 3 && variant.in[1].shape.size() > 2;
+}
+
+// About how many products of two numbers a call takes. An extent that several inputs have in
+// common, such as the batch or what a matrix product sums over, counts once. `before` has the sizes
+// of the table, where different extents differ.
+double products_of(const Line& line, const Variant& variant, const Variant& before) {
+  double products = 1;
+  if (line.growing) {
+    for (auto& in : variant.in) products *= std::max(elements_of(in.shape), 1.0);
+    return products;
+  }
+  if (has_channels(line, variant)) {
+    const Shape &x = variant.in[0].shape, &weight = variant.in[1].shape;
+    return elements_of(weight) * elements_of(x) /
+           static_cast<double>(std::max<int64_t>(x[x.size() + 1 - weight.size()], 1));
+  }
+  std::map<int64_t, double> most;  // of each extent of `before`, what it is in one input
+  for (size_t i = 0; i < variant.in.size(); ++i) {
+    std::map<int64_t, double> here;
+    for (size_t d = 0; d < variant.in[i].shape.size(); ++d) {
+      double& product = here.try_emplace(before.in[i].shape[d], 1).first->second;
+      product *= static_cast<double>(std::max<int64_t>(variant.in[i].shape[d], 1));
+    }
+    for (auto& [extent, product] : here) {
+      double& known = most.try_emplace(extent, 1).first->second;
+      known = std::max(known, product);
+    }
+  }
+  for (auto& [extent, product] : most) products *= product;
+  return products;
+}
+
+bool is_small_enough(const Line& line, const Variant& variant, double products) {
+  for (auto& in : variant.in)
+    if (elements_of(in.shape) > static_cast<double>(kLargestInput)) return false;
+  return products <= (line.growing ? kLargestResult : kLargestProduct);
 }
 
 // Of convolutions, kernels and images stay as they are, or nothing would make sense.
@@ -123,15 +149,21 @@ Variant changed_to(const Variant& variant, const std::set<int64_t>& extents, int
   });
 }
 
-std::vector<Variant> variants_of_sizes(const Line& line, DType dtype) {
-  std::vector<Variant> all;
-  const auto add = [&](Variant v) {
-    if (is_small_enough(line, v)) all.push_back(std::move(v));
+struct Sized {
+  Variant variant;
+  double products;
+};
+
+std::vector<Sized> variants_of_sizes(const Line& line, DType dtype) {
+  std::vector<Sized> all;
+  const auto add = [&](Variant v, const Variant& before) {
+    const double products = products_of(line, v, before);
+    if (is_small_enough(line, v, products)) all.push_back({std::move(v), products});
   };
   const auto chosen = chosen_variants(line, dtype);
   for (int64_t size : kSizes)
     for (auto& v : chosen)
-      if (has_channels(line, v)) add(with_channels(v, size));
+      if (has_channels(line, v)) add(with_channels(v, size), v);
   // A round for each number of extents that stay as they are, so that all variants have their turn.
   for (size_t round = 0; all.size() < kMostCalls; ++round) {
     bool more = false;
@@ -140,12 +172,12 @@ std::vector<Variant> variants_of_sizes(const Line& line, DType dtype) {
         const auto sets = sets_of_extents(v);
         if (round >= sets.size() || sets[round].empty()) continue;
         more = true;
-        add(changed_to(v, sets[round], size, false));
-        if (sets[round].size() > 1) add(changed_to(v, sets[round], size, true));
+        add(changed_to(v, sets[round], size, false), v);
+        if (sets[round].size() > 1) add(changed_to(v, sets[round], size, true), v);
       }
     if (!more) break;
   }
-  if (all.size() > kMostCalls) all.resize(kMostCalls);
+  if (all.size() > kMostCalls) all.erase(all.begin() + kMostCalls, all.end());
   return all;
 }
 
@@ -156,10 +188,10 @@ class SizeCheck {
       : line_(line), dtype_(dtype), subject_(subject), note_(note) {}
 
   void run() {
-    double products = 0;
-    for (auto& variant : variants_of_sizes(line_, dtype_)) {
-      if (products + product_of(variant) > kAllProducts) continue;
-      products += product_of(variant);
+    double all = 0;
+    for (auto& [variant, products] : variants_of_sizes(line_, dtype_)) {
+      if (all + products > kAllProducts) continue;
+      all += products;
       if (compared_ == kMostCompared || wrong_ >= kMostWrong || does_not_have_it()) break;
       ++calls_;
       if (!compare(variant, layouts()[0])) continue;

@@ -17,8 +17,8 @@ inline bool computes_by_default() {
 }
 
 // While it lives, the thread computes as a new one does. Then it computes as before, whatever was
-// set in between if it had computed otherwise. It is for work that runs on a thread of the user, so
-// that the results do not depend on the thread.
+// set in between. It is for work that runs on a thread of the user, so that the results do not
+// depend on the thread, and the thread not on what a plugin leaves behind.
 class DefaultArithmetic {
  public:
   DefaultArithmetic() : changes_(!computes_by_default()) {
@@ -30,6 +30,8 @@ class DefaultArithmetic {
   ~DefaultArithmetic() {
     if (changes_) [[unlikely]]
       std::fesetenv(&before_);
+    else if (!computes_by_default()) [[unlikely]]
+      std::fesetenv(FE_DFL_ENV);
   }
   DefaultArithmetic(const DefaultArithmetic&) = delete;
   DefaultArithmetic& operator=(const DefaultArithmetic&) = delete;

@@ -101,6 +101,11 @@ BOOST_AUTO_TEST_CASE(what_is_not_offered_says_what_was_refused) {
                                        (folder / "all.json") + "'");
   require_line(softmax, 0, {"\n  softmax in f32: sum: poor: poor does not have it\n"});
   require_line({0, slurp(folder / "all.json")}, 0, {"\"refused\": \"sum\""});
+  // What a function made of others was refused, not the function.
+  const auto loss = run(
+      folder, poor() + "--op kl_div --dtype f32 --no-check --json '" + (folder / "all.json") + "'");
+  BOOST_TEST(has(loss.out, "\n  kl_div in f32: "), loss.out);
+  BOOST_TEST(!has(slurp(folder / "all.json"), "\"refused\": \"kl_div\""));
   require_line(run(folder, poor() + "--op to --dtype f32 --no-check --section layouts"), 0,
                {"copy from f32 to f64: poor: poor computes in f32 only\n"});
   require_line(run(folder, faulty() + "--op relu --section cases", "none"), 0,

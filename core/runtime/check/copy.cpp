@@ -106,7 +106,7 @@ std::optional<CopyCheck::Difference> CopyCheck::find_difference() {
     const uint64_t bytes = std::min(kMostAtOnce, task_.copy.bytes - at);
     const auto* source = fetch(task_.source, from + at, bytes, rooms[0]);
     const auto* copied = fetch(task_.target, to + at, bytes, rooms[1]);
-    if (!source || !copied) return {};
+    if (!source || !copied) break;  // what was found before counts
     if (std::memcmp(source, copied, bytes) == 0) continue;
     for (uint64_t i = 0; i < bytes; ++i)
       if (source[i] != copied[i] && found.bytes++ == 0) found.at = at + i;
@@ -140,7 +140,7 @@ std::string CopyCheck::difference() {
   };
   const std::string made_by = task_.source ? task_.source->owner_of(task_.copy.src) : "",
                     module = path_string(asked.path);
-  const bool is_tail = task_.copy.bytes - found->at < kWidestVector;
+  const bool is_tail = found->at > 0 && task_.copy.bytes - found->at < kWidestVector;
   return fmt::format(
       "changed {} of {} bytes on the way from {} to {}, byte {} first: {}. What was copied is "
       "{}{}. "
