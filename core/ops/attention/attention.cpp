@@ -218,7 +218,7 @@ Tensor fused_attention(Tensor (&operands)[4], const Attrs& attrs) {
 }  // namespace
 
 Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value,
-                                    const AttentionOptions& options) {
+                                    const AttentionOptions& options) try {
   if (const Autocasting cast{"scaled_dot_product_attention", {&query, &key, &value}}) {
     AttentionOptions inner = options;
     inner.attn_mask = cast(options.attn_mask);
@@ -259,6 +259,8 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
   }
   const Tensor weights = attention_weights(composed_scores(query, k, mask, attrs));
   return matmul(options.dropout_p > 0 ? dropout(weights, options.dropout_p) : weights, v);
+} catch (const Error&) {
+  rethrow_in(kAttention);
 }
 
 }  // namespace tenon
