@@ -65,7 +65,10 @@ void require_orthonormal(const Tensor& columns, const std::string& what) {
 // Panels have 32 columns. qr has them from 48 columns on, svd becomes bidiagonal from 24 on.
 BOOST_AUTO_TEST_CASE(factors_at_the_boundaries_of_blocks) {
   for (DType dtype : {f32, f64})
-    for (auto [m, n] : {std::pair<int64_t, int64_t>{47, 47},
+    for (auto [m, n] : {std::pair<int64_t, int64_t>{24, 24},
+                        {24, 40},
+                        {33, 33},
+                        {47, 47},
                         {48, 48},
                         {49, 49},
                         {63, 63},
@@ -132,6 +135,13 @@ BOOST_AUTO_TEST_CASE(known_values_of_large_matrices) {
     const Tensor s = svdvals(diag(diagonal) + diag(diagonal.narrow(0, 1, n - 1) * 0.5, 1));
     BOOST_TEST(std::abs(sum(log(s)).item() - sum(log(diagonal)).item()) < 1e-11);
   }
+}
+
+// The product of what stands beside the diagonal is 0 in f64.
+BOOST_AUTO_TEST_CASE(elements_far_apart) {
+  const Tensor beside = tensor(std::vector<double>{1e-200, 1e-250, 1}, {3});
+  const Tensor w = eigvalsh(diag(beside, -1) + diag(beside, 1));
+  BOOST_TEST(largest(w - tensor(std::vector<double>{-1, 0, 0, 1}, {4})) < 1e-15);
 }
 
 // What comes out does not depend on the other matrices, nor on the thread.

@@ -101,8 +101,15 @@ struct Rotation {
 Rotation rotation_of(double f, double g) {
   constexpr double kTiny = 1e-280;
   if (g == 0) return {1, 0, f};
-  const double squares = f * f + g * g, r = squares > kTiny ? std::sqrt(squares) : std::hypot(f, g);
-  return {f / r, g / r, r};
+  const double squares = f * f + g * g;
+  if (squares > kTiny) {
+    const double r = std::sqrt(squares);
+    return {f / r, g / r, r};
+  }
+  // A root of subnormal numbers has too few bits for an orthogonal matrix.
+  f *= 0x1p500, g *= 0x1p500;
+  const double r = std::hypot(f, g);
+  return {f / r, g / r, r * 0x1p-500};
 }
 
 // The smaller singular value of ((f, g), (0, h)).

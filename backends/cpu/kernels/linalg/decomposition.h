@@ -1,5 +1,6 @@
 // What the plans of decompositions share. Small matrices of a batch are shared out over the
-// threads; of large ones, the products within each are.
+// threads; of large ones, the products within each are, except in qr, eigh and svd, where each
+// matrix stays on one thread.
 #pragma once
 
 #include <algorithm>

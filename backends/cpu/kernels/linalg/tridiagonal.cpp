@@ -137,8 +137,11 @@ class TridiagonalPanel {
   std::vector<T> left_, right_, few_;
 };
 
-// Next to a matrix whose elements are scaled, smaller ones are what rounding left behind.
-constexpr double kVanished = 1e-280;
+// Next to a matrix whose elements are scaled, smaller ones beside the diagonal are what rounding
+// left behind. The product of two that are not is no 0, with which a step would end too early.
+constexpr double kVanished = 0x1p-511;
+// The reciprocal of a larger one, and its products with elements, can be had.
+constexpr double kInvertible = 1e-280;
 
 // The eigenvalue of the last two rows and columns up to `end` that is closer to d[end].
 double shift_of(const double* d, const double* e, int64_t end) {
@@ -156,7 +159,7 @@ void qr_step(double* d, double* e, int64_t start, int64_t end, RotationQueue<T>&
     // The rotation turns (x, z) into (c x - s z, 0). `next` does not wait for the root.
     const double squares = x * x + z * z, a = d[k], b = e[k], f = d[k + 1];
     double r, c, s, next;
-    if (squares > kVanished) {
+    if (squares > kInvertible) {
       const double inverse = 1 / squares;
       r = std::sqrt(squares);
       c = x / r, s = -z / r;

@@ -18,9 +18,8 @@ template <class T>
 ReflectorBlocks<T> make_tridiagonal(T* a, int64_t n, double* diagonal, double* beside);
 
 // QR steps with Wilkinson's shift until the tridiagonal matrix is diagonal to within `epsilon`
-// (Golub and Van Loan,
-// "Matrix Computations", 4th ed., 8.3). `rotations` gets those of the columns. Returns false where
-// that takes too long.
+// (Golub and Van Loan, "Matrix Computations", 4th ed., 8.3). `rotations` gets those of the columns.
+// Returns false where that takes too long.
 template <class T>
 bool diagonalize(double* d, double* e, int64_t n, double epsilon, RotationQueue<T>& rotations);
 
