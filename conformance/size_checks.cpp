@@ -57,12 +57,18 @@ bool has_channels(const Line& line, const Variant& variant) {
          variant.in.size() == 3 && variant.in[1].shape.size() > 2;
 }
 
-// About how many products of two numbers a call takes. An extent that several inputs have in
-// common, such as the batch or what a matrix product sums over, counts once. `before` has the sizes
-// of the table, where different extents differ.
+// Matrix products, of which nothing is larger in memory than their operands and results.
+bool is_matrix_product(const Line& line) {
+  constexpr std::string_view kNames[] = {"addmm", "baddbmm", "bmm", "linear", "matmul", "mm"};
+  return std::find(std::begin(kNames), std::end(kNames), line.name) != std::end(kNames);
+}
+
+// About how many products of two numbers a call takes, at most. Of matrix products, an extent that
+// several inputs have in common, such as the batch or what is summed over, counts once; `before`
+// has the sizes of the table, where different extents differ.
 double products_of(const Line& line, const Variant& variant, const Variant& before) {
   double products = 1;
-  if (line.growing) {
+  if (line.growing || !(has_channels(line, variant) || is_matrix_product(line))) {
     for (auto& in : variant.in) products *= std::max(elements_of(in.shape), 1.0);
     return products;
   }
