@@ -20,20 +20,13 @@ using namespace tenon;
 using test::require_error;
 using test::same_bits;
 using test::says;
+using test::saved::train_step;
+using test::saved::twins;
 
 namespace {
 
 const CompileOptions kBatches{.dynamic = {0}};
 const std::vector<int64_t> kSizes = {8, 5, 12, 7, 9, 33, 2, 8, 12, 40, 3, 64, 11, 6, 1, 13, 1, 21};
-
-template <class Net>
-std::pair<Net, Net> twins() {
-  manual_seed(11);
-  Net a;
-  manual_seed(11);
-  Net b;
-  return {std::move(a), std::move(b)};
-}
 
 // Counts how often its module is run, which a program does not.
 template <class Net>
@@ -56,21 +49,14 @@ int train_alike(const std::function<Tensor(int64_t)>& batch,
   auto fast = compile(b, kBatches);
   optim::SGD of_a(a.parameters(), {.lr = 0.1, .momentum = 0.9}),
       of_b(b.parameters(), {.lr = 0.1, .momentum = 0.9});
-  const auto step = [](auto& model, optim::Optimizer& optimizer, const Tensor& x, const Tensor& y) {
-    optimizer.zero_grad();
-    Tensor loss = cross_entropy(model(x), y);
-    loss.backward();
-    optimizer.step();
-    return loss;
-  };
   for (const int64_t n : sizes) {
     const Tensor x = batch(n), y = randint(0, 3, {n});
     const RandomState state = random_state();
-    const Tensor expected = step(a, of_a, x, y);
+    const Tensor expected = train_step(a, of_a, x, y);
     const RandomState after = random_state();
     set_random_state(state);
     BOOST_TEST_CONTEXT("size " << n) {
-      BOOST_TEST(same_bits(step(fast, of_b, x, y), expected));
+      BOOST_TEST(same_bits(train_step(fast, of_b, x, y), expected));
       BOOST_TEST((random_state() == after));
       for (size_t i = 0; i < a.parameters().size(); ++i)
         BOOST_TEST(same_bits(a.parameters()[i].grad(), b.parameters()[i].grad()));

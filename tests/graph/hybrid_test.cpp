@@ -25,17 +25,10 @@ using test::saved::MakeOptimizer;
 using test::saved::Optimizer;
 using test::saved::Perceptron;
 using test::saved::Recurrent;
+using test::saved::train_step;
+using test::saved::twins;
 
 namespace {
-
-template <class Net>
-std::pair<Net, Net> twins() {
-  manual_seed(11);
-  Net a;
-  manual_seed(11);
-  Net b;
-  return {std::move(a), std::move(b)};
-}
 
 template <class Net>
 void require_alike(const Net& a, const Net& b) {
@@ -48,16 +41,6 @@ void require_alike(const Net& a, const Net& b) {
   BOOST_TEST(same_bits(nn::buffers(a), nn::buffers(b)));
 }
 
-// One step of a plain loop, with the random numbers that come next.
-template <class Model>
-Tensor step(Model& model, optim::Optimizer& optimizer, const Tensor& x, const Tensor& y) {
-  optimizer.zero_grad();
-  Tensor loss = cross_entropy(model(x), y);
-  loss.backward();
-  optimizer.step();
-  return loss;
-}
-
 template <class Net>
 void compare(const MakeOptimizer& make, const std::function<Tensor()>& batch) {
   auto [a, b] = twins<Net>();
@@ -66,10 +49,10 @@ void compare(const MakeOptimizer& make, const std::function<Tensor()>& batch) {
   for (int i = 0; i < 10; ++i) {
     const Tensor x = batch(), y = randint(0, 3, {x.size(0)});
     const RandomState state = random_state();
-    const Tensor expected = step(a, *of_a, x, y);
+    const Tensor expected = train_step(a, *of_a, x, y);
     const RandomState after = random_state();
     set_random_state(state);
-    const Tensor found = step(fast, *of_b, x, y);
+    const Tensor found = train_step(fast, *of_b, x, y);
     BOOST_TEST(same_bits(found, expected));
     BOOST_TEST((random_state() == after));
     require_alike(a, b);
@@ -114,7 +97,7 @@ BOOST_AUTO_TEST_CASE(train_and_eval_and_no_grad_are_programs_of_their_own) {
     a.train(), b.train();
     for (int i = 0; i < 4; ++i) {
       const Tensor x = randn({3, 1, 8, 8}), y = randint(0, 3, {3});
-      BOOST_TEST(same_bits(step(fast, *of_b, x, y), step(a, *of_a, x, y)));
+      BOOST_TEST(same_bits(train_step(fast, *of_b, x, y), train_step(a, *of_a, x, y)));
     }
     a.eval(), fast.module().eval();
     for (int i = 0; i < 4; ++i) {

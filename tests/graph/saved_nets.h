@@ -59,6 +59,16 @@ struct Attending : nn::Module<Attending> {
   Tensor forward(const Tensor& x) { return fc(layer(embed(x)).mean({1})); }
 };
 
+// Two models with the same parameters.
+template <class Net>
+std::pair<Net, Net> twins() {
+  manual_seed(11);
+  Net a;
+  manual_seed(11);
+  Net b;
+  return {std::move(a), std::move(b)};
+}
+
 template <class Net>
 Tensor train_step(Net& net, optim::Optimizer& optimizer, const Tensor& x, const Tensor& y) {
   optimizer.zero_grad();
