@@ -40,9 +40,12 @@ def tenon_times(programs, pattern, seconds, environment, ratios=True):
                 if b.get("error_occurred"):
                     sys.exit(f"bench: {b['name']}: {b.get('error_message')}")
                 name = b["name"].removesuffix("/real_time").split("/iterations:")[0]
-                # A ratio within Tenon, or the time of a unit of work.
-                if ratios or "ratio" not in b:
-                    times[name] = b["ratio"] if "ratio" in b else 1 / b["items_per_second"]
+                # A ratio within Tenon, or the time of a unit of work. What has neither measures itself, with figures of its own.
+                if "ratio" in b:
+                    if ratios:
+                        times[name] = b["ratio"]
+                elif "items_per_second" in b:
+                    times[name] = 1 / b["items_per_second"]
     return times
 
 
