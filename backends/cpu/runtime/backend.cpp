@@ -1,6 +1,5 @@
 // The cpu backend: host memory, logical devices, plans that run on the caller's thread.
 #include <cstdlib>
-#include <cstring>
 #include <fstream>
 #include <limits>
 
@@ -10,6 +9,7 @@
 #include <tenon/plugins/sdk/backend.h>
 
 #include "runtime/common.h"
+#include "simd/copy.h"
 
 struct tn_device {
   uint32_t index;
@@ -105,11 +105,11 @@ tn_error* copy(tn_device*, const tn_copy* c, tn_stream*) {
   constexpr int64_t kCopyGrain = 1 << 20;
   return sdk::guard([&] {
     if (c->bytes == 0 || c->dst == c->src) return;
-    parallel_for(
-        static_cast<int64_t>(c->bytes), kCopyGrain, [c](int64_t begin, int64_t end, uint32_t) {
-          std::memcpy(static_cast<char*>(c->dst) + begin, static_cast<const char*>(c->src) + begin,
-                      static_cast<size_t>(end - begin));
-        });
+    parallel_for(static_cast<int64_t>(c->bytes), kCopyGrain,
+                 [c](int64_t begin, int64_t end, uint32_t) {
+                   copy_row(static_cast<char*>(c->dst) + begin,
+                            static_cast<const char*>(c->src) + begin, end - begin);
+                 });
   });
 }
 

@@ -1,8 +1,8 @@
 #include "runtime/nest.h"
 
-#include <cstring>
 #include <type_traits>
 
+#include "simd/copy.h"
 #include "simd/packet.h"
 
 namespace tenon::cpu {
@@ -50,7 +50,7 @@ void move(T* dst, int64_t dst_row, int64_t dst_col, const T* src, int64_t src_ro
   if (dst_col == 1 && src_col == 1) {
     for (int64_t r = 0; r < rows; ++r) {
       if (cols >= 16) {
-        std::memcpy(dst + r * dst_row, src + r * src_row, static_cast<size_t>(cols) * sizeof(T));
+        copy_row(dst + r * dst_row, src + r * src_row, cols * static_cast<int64_t>(sizeof(T)));
       } else {
         for (int64_t c = 0; c < cols; ++c) dst[r * dst_row + c] = src[r * src_row + c];
       }

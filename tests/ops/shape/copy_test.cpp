@@ -1,5 +1,7 @@
 #include <limits>
 
+#include <tenon/core/ops/arithmetic.h>
+#include <tenon/core/ops/indexing.h>
 #include <tenon/core/ops/shape.h>
 
 #include "ops/check.h"
@@ -109,6 +111,33 @@ BOOST_AUTO_TEST_CASE(overlapping_copies_read_before_they_write) {
   Tensor y = arange(0, 4).reshape({2, 2});
   y.copy_(y.t());
   require_values(y, {2, 2}, {0, 2, 1, 3});
+}
+
+// Rows of some kilobytes whose places within a cache line differ are not left to the C library.
+BOOST_AUTO_TEST_CASE(long_rows_are_copied_from_any_place_to_any_other) {
+  for (const DType dtype : {u8, f16, f32, f64})
+    for (const int64_t cols : {2047, 2600})
+      for (const int64_t from : {0, 1, 3, 8}) {
+        const int64_t width = cols + 9, to = 5;
+        const auto value = [&](int64_t row, int64_t col) {
+          return static_cast<double>((row * width + col) % 251);
+        };
+        Tensor x = (arange(0, 3 * width) % 251).to(dtype).reshape({3, width});
+        Tensor part = zeros({3, width}).to(dtype), rows = index_select(x, 0, ints({2, 0, 1}, {3}));
+        part.narrow(1, to, cols).copy_(x.narrow(1, from, cols));
+        const Tensor rolled = roll(x, from, 1);
+        std::vector<double> parts, moved, chosen;
+        for (int64_t r = 0; r < 3; ++r)
+          for (int64_t c = 0; c < width; ++c) {
+            const bool inside = c >= to && c < to + cols;
+            parts.push_back(inside ? value(r, c - to + from) : 0);
+            moved.push_back(value(r, (c - from + width) % width));
+            chosen.push_back(value((r + 2) % 3, c));
+          }
+        BOOST_TEST((part.to(f64).to_vector<double>() == parts));
+        BOOST_TEST((rolled.to(f64).to_vector<double>() == moved));
+        BOOST_TEST((rows.to(f64).to_vector<double>() == chosen));
+      }
 }
 
 BOOST_AUTO_TEST_CASE(refused_changes) {

@@ -7,6 +7,7 @@
 #include <tenon/plugins/sdk/requests/indexing.h>
 
 #include "kernels/shape/copy.h"
+#include "simd/copy.h"
 
 namespace tenon::cpu {
 namespace {
@@ -33,7 +34,7 @@ struct Select {
                      } else if (row_bytes == 8) {
                        std::memcpy(to, from, 8);
                      } else {
-                       std::memcpy(to, from, static_cast<size_t>(row_bytes));
+                       copy_row(to, from, row_bytes);
                      }
                    }
                  });

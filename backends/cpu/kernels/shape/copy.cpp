@@ -3,6 +3,8 @@
 
 #include <cstring>
 
+#include "simd/copy.h"
+
 namespace tenon::cpu {
 
 namespace {
@@ -13,8 +15,7 @@ constexpr int64_t kConvertTile = 1024;
 
 void copy_bytes(void* to, const void* from, int64_t bytes) {
   parallel_for(bytes, kCopyGrain, [=](int64_t begin, int64_t end, uint32_t) {
-    std::memcpy(static_cast<char*>(to) + begin, static_cast<const char*>(from) + begin,
-                static_cast<size_t>(end - begin));
+    copy_row(static_cast<char*>(to) + begin, static_cast<const char*>(from) + begin, end - begin);
   });
 }
 
