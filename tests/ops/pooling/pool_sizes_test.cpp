@@ -27,6 +27,20 @@ BOOST_AUTO_TEST_CASE(ties_in_volumes) {
 }
 
 // Where windows are of different sizes, too.
+// Of whole planes several means are taken together, with the bits of each alone.
+BOOST_AUTO_TEST_CASE(means_of_whole_planes) {
+  for (DType dtype : {f32, f64})
+    for (int64_t side : {1, 3, 7, 20, 70}) {
+      const Tensor x = sample({1, 19, side, side}).to(dtype), y = adaptive_avg_pool2d(x, {1, 1});
+      for (int64_t i = 0; i < 19; ++i) {
+        const Tensor plane = x.narrow(1, i, 1);
+        const Tensor alone = adaptive_avg_pool2d(plane.contiguous(), {1, 1});
+        BOOST_TEST_REQUIRE(equal(y.narrow(1, i, 1), alone), side);
+        BOOST_TEST(std::abs(alone.item() - mean(plane.to(f64)).item()) < 1e-6);
+      }
+    }
+}
+
 BOOST_AUTO_TEST_CASE(ties_in_adaptive_windows) {
   const Tensor x = doubles({1, 4, 4, 2, 4}, {1, 5}).requires_grad_();
   const auto y = adaptive_max_pool1d_with_indices(x, 3);

@@ -43,6 +43,21 @@ BOOST_AUTO_TEST_CASE(scans_follow_dtypes) {
   BOOST_TEST(cumsum(ones, 0).select(0, -1).item<double>() == 5000.0);
 }
 
+// Lines that are scanned together have the bits of each alone.
+BOOST_AUTO_TEST_CASE(scans_of_several_lines) {
+  const Tensor x = sample({7, 33}).to(f32);
+  for (bool reverse : {false, true}) {
+    const auto scanned = [&](const Tensor& t) {
+      return reverse ? cumsum(t.flip({1}), 1).flip({1}) : cumsum(t, 1);
+    };
+    const Tensor y = scanned(x), largest = cummax(x, 1).values;
+    for (int64_t i = 0; i < 7; ++i) {
+      BOOST_TEST_REQUIRE(equal(y.narrow(0, i, 1), scanned(x.narrow(0, i, 1))), i);
+      BOOST_TEST_REQUIRE(equal(largest.narrow(0, i, 1), cummax(x.narrow(0, i, 1), 1).values), i);
+    }
+  }
+}
+
 BOOST_AUTO_TEST_CASE(extremes_so_far) {
   const Tensor x = doubles({1, 3, 3, kNan, 5, kNan, 7}, {7});
   const auto [values, indices] = cummax(x, 0);

@@ -218,6 +218,21 @@ BOOST_AUTO_TEST_CASE(halves_that_f32_cannot_sum) {
   require_values(sum(full({20000}, INFINITY, {.dtype = f16})).to(f64), {}, {INFINITY});
 }
 
+// Small whole numbers, whose sums are exact in any order.
+BOOST_AUTO_TEST_CASE(rows_and_columns_of_any_length) {
+  for (int64_t n : {1, 31, 33, 65, 129, 320, 1100, 2047, 2049, 4500}) {
+    const Tensor x = remainder(arange(0, 5 * n), 7).reshape({5, n}), wide = x.to(f64);
+    for (DType dtype : {bf16, f16, f32}) {
+      const Tensor rows = x.to(dtype), columns = rows.t().contiguous();
+      const Tensor expected = sum(wide, {1}).to(dtype).to(f64);
+      for (const Tensor& y : {sum(rows, {1}), sum(columns.t(), {1}), sum(columns, {0}),
+                              sum(rows.t(), {0}), sum(rows.unsqueeze(1), {1, 2})})
+        BOOST_TEST_REQUIRE(equal(y.to(f64), expected), "of " << n);
+      BOOST_TEST_REQUIRE(equal(amax(rows, {0}), amax(columns, {1})), n);
+    }
+  }
+}
+
 BOOST_AUTO_TEST_CASE(types) {
   Tensor whole = ints({1, 2, 3}, {3});
   BOOST_CHECK(sum(whole).dtype() == i64);

@@ -39,13 +39,18 @@ struct Pool : sdk::PoolRequest {
     return taps_on(-pw, (ow - 1) * sw - pw, w, kw, dw);
   }
 
+  // body(begin, end, slot) of planes [begin, end).
   template <class F>
-  void for_planes(F&& body) const {
+  void for_ranges(F&& body) const {
     double work = double(in_size()) + double(out_size()) * double(kh ? kh * kw : 1);
     parallel_for(planes, std::max<int64_t>(1, static_cast<int64_t>(kGrain / std::max(1.0, work))),
-                 [&](int64_t begin, int64_t end, uint32_t slot) {
-                   for (int64_t i = begin; i < end; ++i) body(i, slot);
-                 });
+                 std::forward<F>(body));
+  }
+  template <class F>
+  void for_planes(F&& body) const {
+    for_ranges([&](int64_t begin, int64_t end, uint32_t slot) {
+      for (int64_t i = begin; i < end; ++i) body(i, slot);
+    });
   }
   uint64_t cost(tn_dtype dtype) const {
     double work = halves() ? double(in_size()) / 2

@@ -69,12 +69,11 @@ void init_exponentials(void* acc, int64_t n) {
 
 // Blocks that stay in cache are read twice: for their largest element, then for the sum.
 template <class T>
-void fold_exponentials(void* acc, const void* in, int64_t n) {
+void fold_exponentials(T* total, const T* row, int64_t n) {
   constexpr int64_t kBlock = 1024;
-  auto* total = static_cast<T*>(acc);
   for (int64_t begin = 0; begin < n; begin += kBlock) {
     const int64_t m = std::min(kBlock, n - begin);
-    const T* x = static_cast<const T*>(in) + begin;
+    const T* x = row + begin;
     const T top = std::clamp(max_row(m, x), -kLargest<T>, kLargest<T>);
     const T sum = sum_row<T>(m, [&](int64_t i, auto part) {
       return keep<T>(math::exp<T>(load(x + i, part) - top), part);
@@ -88,6 +87,12 @@ void fold_exponentials(void* acc, const void* in, int64_t n) {
       total[0] = larger;
     }
   }
+}
+
+template <class T>
+void fold_rows_of_exponentials(void* acc, const void* x, int64_t stride, int64_t rows, int64_t n) {
+  for (int64_t r = 0; r < rows; ++r)
+    fold_exponentials(static_cast<T*>(acc) + 2 * r, static_cast<const T*>(x) + r * stride, n);
 }
 
 // A packet of rows at once; of fewer too, so that a row has the bits that it has among others.
@@ -112,9 +117,7 @@ void fold_short_exponentials(void* acc, const void* in, int64_t rows, int64_t n)
 
 // One exponential an element: of the smaller of element and `top`, less the larger.
 template <class T>
-void add_exponentials(void* acc, const void* in, int64_t n) {
-  auto* a = static_cast<T*>(acc);
-  auto* x = static_cast<const T*>(in);
+void add_exponentials(T* a, const T* x, int64_t n) {
   for_lanes<T>(n, [&](int64_t i, auto part) {
     const auto e = load_acc(a + 2 * i, part);
     const Vec<T> v = load(x + i, part), finite = number<T>(v), top = max_vec<T>(finite, e.top);
@@ -124,6 +127,12 @@ void add_exponentials(void* acc, const void* in, int64_t n) {
     const Vec<T> sum = v > e.top ? larger : smaller;
     store_acc<T>(a + 2 * i, {top, v == v ? sum : v}, part);
   });
+}
+
+template <class T>
+void add_rows_of_exponentials(void* acc, const void* x, int64_t stride, int64_t rows, int64_t n) {
+  for (int64_t r = 0; r < rows; ++r)
+    add_exponentials(static_cast<T*>(acc), static_cast<const T*>(x) + r * stride, n);
 }
 
 template <class T>
@@ -151,9 +160,9 @@ void finish_exponentials(void* y, int64_t step, const void* acc, int64_t n, int6
 tn_plan* make_logsumexp(tn_device*, const Request& request) {
   return with_float(computed_as(request.input(0).dtype), [&]<class T>(T) {
     return reduction_plan(
-        request, {sizeof(T), 2 * sizeof(T), sizeof(T), init_exponentials<T>, fold_exponentials<T>,
-                  fold_short_exponentials<T>, add_exponentials<T>, combine_exponentials<T>,
-                  finish_exponentials<T>});
+        request, {sizeof(T), 2 * sizeof(T), sizeof(T), init_exponentials<T>,
+                  fold_rows_of_exponentials<T>, fold_short_exponentials<T>,
+                  add_rows_of_exponentials<T>, combine_exponentials<T>, finish_exponentials<T>});
   });
 }
 

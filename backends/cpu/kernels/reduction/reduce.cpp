@@ -1,6 +1,8 @@
 // Sums, products, extremes and variance over dimensions.
 #include "kernels/reduction/reduce.h"
 
+#include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <functional>
@@ -9,6 +11,7 @@
 
 #include <Eigen/Core>
 
+#include "kernels/reduction/fold.h"
 #include "simd/packet.h"
 
 namespace tenon::cpu {
@@ -23,13 +26,17 @@ using Total = std::conditional_t<std::is_floating_point_v<T>, T, int64_t>;
 
 namespace functor = Eigen::internal;
 
-// Op combines two accumulators, or one and an element. Eigen's know packets of floats.
+// Op combines two accumulators, or one and an element; combine() does so with packets of floats.
 template <class T>
 struct Sum {
   using In = T;
   using Acc = Wide<T>;
   using Out = Total<T>;
   using Op = functor::scalar_sum_op<Acc>;
+  template <class V>
+  static V combine(V a, V x) {
+    return a + x;
+  }
   static Acc init() { return 0; }
   static Out finish(Acc a, int64_t) { return static_cast<Out>(a); }
 };
@@ -43,15 +50,24 @@ template <class T>
 struct Prod : Sum<T> {
   using Acc = Wide<T>;
   using Op = functor::scalar_product_op<Acc>;
+  template <class V>
+  static V combine(V a, V x) {
+    return a * x;
+  }
   static Acc init() { return 1; }
 };
-// NaN wins, and stays.
+// NaN wins, and stays. Eigen's packets that pass it on compare more than they need to: where one of
+// two is NaN, pmax and pmin return the first.
 template <class T>
 struct Amax {
   using In = T;
   using Acc = T;
   using Out = T;
   using Op = functor::scalar_max_op<T, T, Eigen::PropagateNaN>;
+  template <class V>
+  static V combine(V a, V x) {
+    return a == a ? functor::pmax(x, a) : a;
+  }
   using Limits = std::numeric_limits<T>;
   static T init() { return Limits::has_infinity ? -Limits::infinity() : Limits::lowest(); }
   static T finish(T a, int64_t) { return a; }
@@ -59,6 +75,10 @@ struct Amax {
 template <class T>
 struct Amin : Amax<T> {
   using Op = functor::scalar_min_op<T, T, Eigen::PropagateNaN>;
+  template <class V>
+  static V combine(V a, V x) {
+    return a == a ? functor::pmin(x, a) : a;
+  }
   using Limits = std::numeric_limits<T>;
   static T init() { return Limits::has_infinity ? Limits::infinity() : Limits::max(); }
 };
@@ -76,101 +96,6 @@ struct All : Any {
 };
 
 template <class R>
-typename R::Acc take(typename R::Acc a, typename R::Acc x) {
-  return typename R::Op()(a, x);
-}
-
-// Half of the lanes with the other half, until one is left.
-template <class R, int kLanes>
-typename R::Acc join(const Eigen::Array<typename R::Acc, kLanes, 1>& lanes) {
-  if constexpr (kLanes == 1) {
-    return lanes[0];
-  } else {
-    using Half = Eigen::Array<typename R::Acc, kLanes / 2, 1>;
-    Half half;
-    if constexpr (std::is_floating_point_v<typename R::Acc>) {
-      half = lanes.template head<kLanes / 2>().binaryExpr(lanes.template tail<kLanes / 2>(),
-                                                          typename R::Op());
-    } else {
-      for (int k = 0; k < kLanes / 2; ++k) half[k] = take<R>(lanes[k], lanes[kLanes / 2 + k]);
-    }
-    return join<R, kLanes / 2>(half);
-  }
-}
-
-// Folds the whole groups of kLanes elements of x[i, n) and moves i behind them.
-template <class R, int kLanes>
-typename R::Acc fold_groups(const typename R::In* x, int64_t& i, int64_t n) {
-  using Acc = typename R::Acc;
-  using In = typename R::In;
-  using Lanes = Eigen::Array<Acc, kLanes, 1>;
-  if (n - i < kLanes) return R::init();
-  Lanes lanes = Lanes::Constant(R::init());
-  for (; i + kLanes <= n; i += kLanes) {
-    if constexpr (std::is_floating_point_v<Acc>) {
-      const Eigen::Map<const Eigen::Array<In, kLanes, 1>> part(x + i);
-      lanes = lanes.binaryExpr(part.template cast<Acc>(), typename R::Op());
-    } else {
-      for (int k = 0; k < kLanes; ++k) lanes[k] = take<R>(lanes[k], static_cast<Acc>(x[i + k]));
-    }
-  }
-  return join<R, kLanes>(lanes);
-}
-
-// Folds a part of a row in independent lanes, so that it vectorises and errors stay those of short
-// sums.
-template <class R>
-typename R::Acc fold_part(const typename R::In* x, int64_t n) {
-  using Acc = typename R::Acc;
-  constexpr int kLanes = std::is_floating_point_v<Acc> ? 256 / sizeof(Acc) : 32;
-  int64_t i = 0;
-  Acc total = fold_groups<R, kLanes>(x, i, n);
-  total = take<R>(total, fold_groups<R, kLanes / 4>(x, i, n));
-  for (; i < n; ++i) total = take<R>(total, static_cast<Acc>(x[i]));
-  return total;
-}
-
-// Long rows by halves: the rounding error of a sum grows with the logarithm of its length.
-template <class R>
-typename R::Acc fold_row(const typename R::In* x, int64_t n) {
-  constexpr int64_t kPart = 4096;
-  if (n <= kPart) return fold_part<R>(x, n);
-  const int64_t half = n / 2 / kPart * kPart + (n / 2 < kPart ? kPart : 0);
-  // One after the other: as arguments of one call the second would be read first, and memory
-  // backwards.
-  const typename R::Acc first = fold_row<R>(x, half);
-  return take<R>(first, fold_row<R>(x + half, n - half));
-}
-
-template <class R>
-void fold_lanes(void* acc, const void* in, int64_t n) {
-  typename R::Acc total;
-  std::memcpy(&total, acc, sizeof total);
-  total = take<R>(total, fold_row<R>(static_cast<const typename R::In*>(in), n));
-  std::memcpy(acc, &total, sizeof total);
-}
-
-// Rows of a few elements: sixteen of them at once.
-template <class R>
-void fold_short(void* acc, const void* in, int64_t rows, int64_t n) {
-  constexpr int64_t kLanes = 16;
-  using Acc = typename R::Acc;
-  auto* a = static_cast<Acc*>(acc);
-  auto* x = static_cast<const typename R::In*>(in);
-  int64_t r = 0;
-  for (; r + kLanes <= rows; r += kLanes) {
-    Acc lanes[kLanes];
-    std::copy_n(a + r, kLanes, lanes);
-    for (int64_t i = 0; i < n; ++i)
-      for (int64_t k = 0; k < kLanes; ++k)
-        lanes[k] = take<R>(lanes[k], static_cast<Acc>(x[(r + k) * n + i]));
-    std::copy_n(lanes, kLanes, a + r);
-  }
-  for (; r < rows; ++r)
-    for (int64_t i = 0; i < n; ++i) a[r] = take<R>(a[r], static_cast<Acc>(x[r * n + i]));
-}
-
-template <class R>
 Reducer table() {
   using Acc = typename R::Acc;
   using In = typename R::In;
@@ -179,13 +104,9 @@ Reducer table() {
           sizeof(Acc),
           sizeof(Out),
           [](void* acc, int64_t n) { std::fill_n(static_cast<Acc*>(acc), n, R::init()); },
-          fold_lanes<R>,
+          fold_rows<R>,
           fold_short<R>,
-          [](void* acc, const void* x, int64_t n) {
-            auto* a = static_cast<Acc*>(acc);
-            auto* v = static_cast<const In*>(x);
-            for (int64_t k = 0; k < n; ++k) a[k] = take<R>(a[k], static_cast<Acc>(v[k]));
-          },
+          add_rows<R>,
           [](void* acc, const void* other, int64_t n) {
             auto* a = static_cast<Acc*>(acc);
             auto* b = static_cast<const Acc*>(other);
@@ -212,21 +133,36 @@ Moments combine(const Moments& a, const Moments& b) {
 
 // Blocks that stay in cache are read twice: for their mean, then for the deviations from it.
 template <class T>
-void fold_moments(void* acc, const void* in, int64_t n) {
+void fold_moments(Moments& total, const T* row, int64_t n) {
   constexpr int64_t kBlock = 1024, kLanes = 16;
-  auto& total = *static_cast<Moments*>(acc);
   for (int64_t begin = 0; begin < n; begin += kBlock) {
     int64_t m = std::min(kBlock, n - begin), i = 0;
-    const T* x = static_cast<const T*>(in) + begin;
-    double mean = 0, m2 = 0, lanes[kLanes] = {};
-    fold_lanes<Sum<T>>(&mean, x, m);
-    mean /= static_cast<double>(m);
+    const T* x = row + begin;
+    const double mean = fold_row<Sum<T>>(x, m) / static_cast<double>(m);
+    double m2 = 0, lanes[kLanes] = {};
     for (; i + kLanes <= m; i += kLanes)
       for (int64_t k = 0; k < kLanes; ++k) lanes[k] += (x[i + k] - mean) * (x[i + k] - mean);
     for (; i < m; ++i) m2 += (x[i] - mean) * (x[i] - mean);
     for (double lane : lanes) m2 += lane;
     total = combine(total, {static_cast<double>(m), mean, m2});
   }
+}
+
+template <class T>
+void fold_rows_of_moments(void* acc, const void* x, int64_t stride, int64_t rows, int64_t n) {
+  for (int64_t r = 0; r < rows; ++r)
+    fold_moments(static_cast<Moments*>(acc)[r], static_cast<const T*>(x) + r * stride, n);
+}
+template <class T>
+void add_moments(void* acc, const void* x, int64_t stride, int64_t rows, int64_t n) {
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t k = 0; k < n; ++k) {
+      auto& a = static_cast<Moments*>(acc)[k];
+      const double value = static_cast<const T*>(x)[r * stride + k], delta = value - a.mean;
+      a.n += 1;
+      a.mean += delta / a.n;
+      a.m2 += delta * (value - a.mean);
+    }
 }
 
 template <class T>
@@ -237,20 +173,11 @@ Reducer moments_table() {
           [](void* acc, int64_t n) {
             std::fill_n(static_cast<Moments*>(acc), n, Moments{0, 0, 0});
           },
-          fold_moments<T>,
+          fold_rows_of_moments<T>,
           [](void* acc, const void* x, int64_t rows, int64_t n) {
-            for (int64_t r = 0; r < rows; ++r)
-              fold_moments<T>(static_cast<Moments*>(acc) + r, static_cast<const T*>(x) + r * n, n);
+            fold_rows_of_moments<T>(acc, x, n, rows, n);
           },
-          [](void* acc, const void* x, int64_t n) {
-            for (int64_t k = 0; k < n; ++k) {
-              auto& a = static_cast<Moments*>(acc)[k];
-              double value = static_cast<const T*>(x)[k], delta = value - a.mean;
-              a.n += 1;
-              a.mean += delta / a.n;
-              a.m2 += delta * (value - a.mean);
-            }
-          },
+          add_moments<T>,
           [](void* acc, const void* other, int64_t n) {
             for (int64_t k = 0; k < n; ++k) {
               auto& a = static_cast<Moments*>(acc)[k];
@@ -265,19 +192,67 @@ Reducer moments_table() {
           }};
 }
 
-// Rows of half types, converted to f32: their few digits leave room for sums in f32, of which
-// twice as many fit a vector. Blocks that overflow there are summed again in f64.
-void fold_halves(void* acc, const void* in, int64_t n) {
-  auto* x = static_cast<const float*>(in);
-  const double sum = sums_of_row<1, float>(
-      n, [x](int64_t i, auto part, Vec<float>(&sums)[1]) { sums[0] += load(x + i, part); })[0];
-  if (!std::isfinite(sum)) return fold_lanes<Sum<float>>(acc, in, n);
-  *static_cast<double*>(acc) += sum;
+// Sums of half types: their few digits leave room for sums in f32, of which twice as many fit a
+// vector. Blocks that overflow there are summed again in f64.
+constexpr int64_t kHalves = 2048;
+
+double sum_again(const float* x, int64_t n) { return fold_row<Sum<float>>(x, n); }
+
+// Rows that were converted to f32.
+void fold_wide_halves(void* acc, const void* in, int64_t stride, int64_t rows, int64_t n) {
+  for (int64_t r = 0; r < rows; ++r) {
+    const float* x = static_cast<const float*>(in) + r * stride;
+    const double sum = sums_of_row<1, float>(
+        n, [x](int64_t i, auto part, Vec<float>(&sums)[1]) { sums[0] += load(x + i, part); })[0];
+    static_cast<double*>(acc)[r] += std::isfinite(sum) ? sum : sum_again(x, n);
+  }
 }
+
+// Of a word of two bf16 each is an f32 without the other.
+template <int kWords>
+void add_pairs(Vec<float>* sums, const uint16_t* x) {
+  typedef uint32_t Words __attribute__((vector_size(kVectorBytes)));
+  for (int k = 0; k < kWords; ++k) {
+    Words pairs;
+    std::memcpy(&pairs, x + 2 * k * kWidth<float>, sizeof pairs);
+    sums[2 * k] += std::bit_cast<Vec<float>>(pairs << 16);
+    sums[2 * k + 1] += std::bit_cast<Vec<float>>(pairs & 0xffff0000);
+  }
+}
+
+// Sums at most kHalves elements.
+double sum_of_bf16(const uint16_t* x, int64_t n) {
+  constexpr int64_t pairs = 2 * kWidth<float>;
+  Vec<float> s[8]{};
+  int64_t i = 0;
+  for (; i + 4 * pairs <= n; i += 4 * pairs) add_pairs<4>(s, x + i);
+  for (; i + pairs <= n; i += pairs) add_pairs<1>(s, x + i);
+  if (i < n) {
+    uint16_t rest[pairs] = {};
+    std::copy(x + i, x + n, rest);
+    add_pairs<1>(s + 2, rest);
+  }
+  const double sum =
+      sum_lanes<float>(((s[0] + s[1]) + (s[2] + s[3])) + ((s[4] + s[5]) + (s[6] + s[7])));
+  if (std::isfinite(sum)) return sum;
+  float wide[kHalves];
+  std::transform(x, x + n, wide, widened);
+  return sum_again(wide, n);
+}
+void fold_bf16(void* acc, const void* in, int64_t stride, int64_t rows, int64_t n) {
+  for (int64_t r = 0; r < rows; ++r) {
+    const uint16_t* x = static_cast<const uint16_t*>(in) + r * stride;
+    for (int64_t i = 0; i < n; i += kHalves)
+      static_cast<double*>(acc)[r] += sum_of_bf16(x + i, std::min(kHalves, n - i));
+  }
+}
+
 template <class R>
 Reducer sum_table(const Request& request) {
   Reducer reducer = table<R>();
-  if (has_16_bits(request.input(0).dtype)) reducer.fold = fold_halves;
+  const tn_dtype dtype = request.input(0).dtype;
+  if (has_16_bits(dtype)) reducer.fold = fold_wide_halves;
+  if (dtype == TN_BF16) reducer.fold_halves = fold_bf16;
   return reducer;
 }
 

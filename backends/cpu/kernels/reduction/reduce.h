@@ -31,14 +31,18 @@ struct ReduceShape : sdk::ReduceShape {
 struct Reducer {
   int64_t in_size, acc_size, out_size;
   void (*init)(void* acc, int64_t n);
-  void (*fold)(void* acc, const void* x, int64_t n);  // all of x[0, n) into *acc
-  void (*fold_short)(void* acc, const void* x, int64_t rows,
-                     int64_t n);                     // x[k * n, (k + 1) * n) into acc[k], n small
-  void (*add)(void* acc, const void* x, int64_t n);  // x[k] into acc[k]
+  // All of x[r * stride, r * stride + n) into acc[r], for each of the rows.
+  void (*fold)(void* acc, const void* x, int64_t stride, int64_t rows, int64_t n);
+  // The same for rows of a few elements that lie one behind the other.
+  void (*fold_short)(void* acc, const void* x, int64_t rows, int64_t n);
+  // x[r * stride + k] into acc[k], for all of the rows.
+  void (*add)(void* acc, const void* x, int64_t stride, int64_t rows, int64_t n);
   void (*combine)(void* acc, const void* other, int64_t n);  // other[k] into acc[k]
   // y[k * step] from acc[k]; `count` elements went into each.
   void (*finish)(void* y, int64_t step, const void* acc, int64_t n, int64_t count,
                  double parameter);
+  // As `fold`, from elements of 16 bits that were not converted; may be null.
+  void (*fold_halves)(void* acc, const void* x, int64_t stride, int64_t rows, int64_t n) = nullptr;
 };
 
 class Reduction {
@@ -53,13 +57,21 @@ class Reduction {
  private:
   void plan_rows();
   void plan_columns();
-  void fold_row(void* acc, const char* x, int64_t n) const;
-  void fold_chunk(void* acc, const char* x, int64_t chunk) const;
+  void fold_rows(char* acc, const char* x, int64_t stride, int64_t rows, int64_t n) const;
+  void fold_chunk(char* acc, const char* x, int64_t chunk) const;
+  void fold_output(char* acc, const char* x) const;
   void run_short_rows(const char* x, char* y) const;
   void run_rows(const char* x, char* y, char* partial) const;
+  void add_rows(char* acc, const char* x, int64_t stride, int64_t rows, int64_t n) const;
   void add_chunk(char* acc, const char* x, int64_t n, int64_t chunk) const;
   void run_columns(const char* x, char* y, char* partial) const;
   void finish_partials(char* y, char* partial) const;
+  // The kept dimension whose outputs lie closest together; of one output if none is kept.
+  ReduceShape::Dim innermost() const {
+    return s_.kept_rank > 0 ? s_.kept[s_.kept_rank - 1] : ReduceShape::Dim{1, 0, 1};
+  }
+  template <class F>
+  void for_outputs(int64_t begin, int64_t end, int64_t most, F&& f) const;
   template <class F>
   void for_rows(int rank, int64_t begin, int64_t end, F&& f) const;
   // Elements of x as the reducer takes them: x itself, or in `wide`.

@@ -1,3 +1,5 @@
+#include <bit>
+
 #include "kernels/reduction/reduce.h"
 #include "runtime/nest.h"
 
@@ -5,10 +7,13 @@ namespace tenon::cpu {
 
 namespace {
 constexpr int64_t kChunk = 64 * 1024;            // elements that one thread folds at a time
-constexpr int64_t kAccBytes = 8 * 1024;          // of the accumulators side by side
+constexpr int64_t kAccBytes = 32 * 1024;         // of the accumulators side by side
+constexpr int64_t kRowBytes = 2 * 1024;          // of those of rows
 constexpr int64_t kMostColumns = kAccBytes / 4;  // of elements that are widened to f32
+constexpr int64_t kMostRounded = 2048;           // of results that are rounded to 16 bits at a time
 constexpr int64_t kFewOutputs = 64;  // below this one output is worked on by several threads
 constexpr int64_t kGather = 2048;
+constexpr int64_t kLeastRows = 128;  // of a chunk of columns: its sums are written, and read again
 }  // namespace
 
 ReduceShape::Place ReduceShape::locate(int64_t i, int rank) const {
@@ -58,26 +63,43 @@ void Reduction::run(const tn_run& run) const {
 
 // partial[chunk][output], outputs in the order of the kept dimensions by stride.
 void Reduction::finish_partials(char* y, char* partial) const {
+  const int64_t most = kRowBytes / r_.acc_size;
   parallel_for(s_.outputs, std::max<int64_t>(1, kGrain / chunks_),
                [&](int64_t begin, int64_t end, uint32_t) {
-                 for (int64_t c = 1; c < chunks_; ++c)
-                   r_.combine(partial + begin * r_.acc_size,
-                              partial + (c * s_.outputs + begin) * r_.acc_size, end - begin);
-                 for (int64_t i = begin; i < end; ++i)
-                   finish(y, s_.locate(i, s_.kept_rank).y, 1, partial + i * r_.acc_size, 1);
+                 for_outputs(begin, end, most, [&](int64_t i, int64_t n, const auto& place) {
+                   char* acc = partial + i * r_.acc_size;
+                   for (int64_t c = 1; c < chunks_; ++c)
+                     r_.combine(acc, acc + c * s_.outputs * r_.acc_size, n);
+                   finish(y, place.y, innermost().y_stride, acc, n);
+                 });
                });
 }
 
 void Reduction::finish(char* y, int64_t y_offset, int64_t step, const void* acc, int64_t n) const {
   y += y_offset * out_size_;
   if (!round_) return r_.finish(y, step, acc, n, s_.count, parameter_);
-  alignas(64) char wide[kMostColumns * 4], rounded[kMostColumns * 2];
-  r_.finish(wide, 1, acc, n, s_.count, parameter_);
-  round_(n, rounded, wide);
-  move_tile(2, y, 0, step, rounded, 0, 1, 1, n);
+  alignas(64) char wide[kMostRounded * 4], rounded[kMostRounded * 2];
+  for (int64_t i = 0; i < n; i += kMostRounded) {
+    const int64_t m = std::min(kMostRounded, n - i);
+    r_.finish(wide, 1, static_cast<const char*>(acc) + i * r_.acc_size, m, s_.count, parameter_);
+    round_(m, rounded, wide);
+    move_tile(2, y + i * step * out_size_, 0, step, rounded, 0, 1, 1, m);
+  }
 }
 
-// Calls f(offset) for rows [begin, end) of the first `rank` reduced dimensions.
+// Calls f(i, n, place) for outputs [begin, end), up to `most` of the innermost kept dimension at a
+// time: they lie at `place` and in steps of that dimension's strides.
+template <class F>
+void Reduction::for_outputs(int64_t begin, int64_t end, int64_t most, F&& f) const {
+  const int64_t inner = innermost().size;
+  for (int64_t i = begin, n; i < end; i += n) {
+    n = std::min({most, end - i, inner == end ? end - i : inner - i % inner});
+    f(i, n, s_.locate(i, s_.kept_rank));
+  }
+}
+
+// Calls f(offset, stride, n) for rows [begin, end) of the first `rank` reduced dimensions, n of
+// which lie in one of them.
 template <class F>
 void Reduction::for_rows(int rank, int64_t begin, int64_t end, F&& f) const {
   while (begin < end) {
@@ -92,7 +114,7 @@ void Reduction::for_rows(int rank, int64_t begin, int64_t end, F&& f) const {
       }
     }
     run = std::min(run, end - begin);
-    for (int64_t i = 0; i < run; ++i) f(offset + i * step);
+    f(offset, step, run);
     begin += run;
   }
 }
@@ -112,28 +134,46 @@ void Reduction::plan_rows() {
   short_rows_ = !widen_ && s_.reduced_rank == 1 && dense && step_ == 1 && row_ < kShortRow;
 }
 
-void Reduction::fold_row(void* acc, const char* x, int64_t n) const {
-  if (step_ == 1 && !widen_) return r_.fold(acc, x, n);
+// Rows of x[r * stride, r * stride + n * step_) into acc[r].
+void Reduction::fold_rows(char* acc, const char* x, int64_t stride, int64_t rows, int64_t n) const {
+  const bool as_it_is = !widen_ || r_.fold_halves;
+  const auto fold = widen_ && r_.fold_halves ? r_.fold_halves : r_.fold;
+  if (step_ == 1 && as_it_is) return fold(acc, x, stride, rows, n);
   alignas(64) char gathered[kGather * 8], wide[kGather * 4];
-  for (int64_t i = 0; i < n; i += kGather) {
-    const int64_t m = std::min(kGather, n - i);
-    const char* from = x + i * step_ * in_size_;
-    if (step_ != 1) {
-      move_tile(static_cast<size_t>(in_size_), gathered, m, 1, from, 0, step_, 1, m);
-      from = gathered;
+  for (int64_t r = 0; r < rows; ++r, acc += r_.acc_size, x += stride * in_size_)
+    for (int64_t i = 0; i < n; i += kGather) {
+      const int64_t m = std::min(kGather, n - i);
+      const char* from = x + i * step_ * in_size_;
+      if (step_ != 1) {
+        move_tile(static_cast<size_t>(in_size_), gathered, m, 1, from, 0, step_, 1, m);
+        from = gathered;
+      }
+      fold(acc, as_it_is ? from : widened(from, m, wide), m, 1, m);
     }
-    r_.fold(acc, widened(from, m, wide), m);
-  }
 }
 
-void Reduction::fold_chunk(void* acc, const char* x, int64_t chunk) const {
+void Reduction::fold_chunk(char* acc, const char* x, int64_t chunk) const {
   if (s_.count == 0) return;
   int64_t begin = chunk % pieces_ * kChunk, n = std::min(kChunk, row_ - begin),
           first = chunk / pieces_ * group_;
   x += begin * step_ * in_size_;
-  if (rows_ == 1) return fold_row(acc, x, n);
+  if (rows_ == 1) return fold_rows(acc, x, n, 1, n);
   for_rows(s_.reduced_rank - 1, first, std::min(rows_, first + group_),
-           [&](int64_t offset) { fold_row(acc, x + offset * in_size_, n); });
+           [&](int64_t offset, int64_t stride, int64_t rows) {
+             for (int64_t i = 0; i < rows; ++i)
+               fold_rows(acc, x + (offset + i * stride) * in_size_, n, 1, n);
+           });
+}
+
+// All chunks of one output.
+void Reduction::fold_output(char* acc, const char* x) const {
+  alignas(64) char chunk_acc[64];
+  fold_chunk(acc, x, 0);
+  for (int64_t c = 1; c < chunks_; ++c) {
+    r_.init(chunk_acc, 1);
+    fold_chunk(chunk_acc, x, c);
+    r_.combine(acc, chunk_acc, 1);
+  }
 }
 
 void Reduction::run_short_rows(const char* x, char* y) const {
@@ -150,29 +190,28 @@ void Reduction::run_short_rows(const char* x, char* y) const {
 
 void Reduction::run_rows(const char* x, char* y, char* partial) const {
   if (short_rows_) return run_short_rows(x, y);
-  int64_t tasks = partials_ ? s_.outputs * chunks_ : s_.outputs,
-          elements = partials_ ? s_.count / chunks_ : s_.count;
-  parallel_for(tasks, std::max<int64_t>(1, kGrain / (elements + 16)),
+  if (partials_)
+    return parallel_for(s_.outputs * chunks_, std::max<int64_t>(1, kGrain / (s_.count / chunks_)),
+                        [&](int64_t begin, int64_t end, uint32_t) {
+                          for (int64_t t = begin; t < end; ++t) {
+                            char* to = partial + t * r_.acc_size;
+                            const auto place = s_.locate(t % s_.outputs, s_.kept_rank);
+                            r_.init(to, 1);
+                            fold_chunk(to, x + place.x * in_size_, t / s_.outputs);
+                          }
+                        });
+  // Several outputs at a time, if each is one row of one chunk.
+  const int64_t most = rows_ == 1 && chunks_ == 1 ? kRowBytes / r_.acc_size : 1;
+  parallel_for(s_.outputs, std::max<int64_t>(1, kGrain / (s_.count + 16)),
                [&](int64_t begin, int64_t end, uint32_t) {
-                 alignas(64) char acc[64], chunk_acc[64];
-                 for (int64_t t = begin; t < end; ++t) {
-                   auto place = s_.locate(t % s_.outputs, s_.kept_rank);
+                 alignas(64) char acc[kRowBytes];
+                 for_outputs(begin, end, most, [&](int64_t, int64_t n, const auto& place) {
                    const char* from = x + place.x * in_size_;
-                   if (partials_) {
-                     char* to = partial + t * r_.acc_size;
-                     r_.init(to, 1);
-                     fold_chunk(to, from, t / s_.outputs);
-                     continue;
-                   }
-                   r_.init(acc, 1);
-                   fold_chunk(acc, from, 0);
-                   for (int64_t c = 1; c < chunks_; ++c) {
-                     r_.init(chunk_acc, 1);
-                     fold_chunk(chunk_acc, from, c);
-                     r_.combine(acc, chunk_acc, 1);
-                   }
-                   finish(y, place.y, 1, acc, 1);
-                 }
+                   r_.init(acc, n);
+                   most == 1 ? fold_output(acc, from)
+                             : fold_rows(acc, from, innermost().x_stride, n, row_);
+                   finish(y, place.y, innermost().y_stride, acc, n);
+                 });
                });
 }
 
@@ -182,26 +221,43 @@ void Reduction::plan_columns() {
   rows_ = s_.count;
   row_ = s_.kept[s_.kept_rank - 1].size;
   across_ = (row_ + cols_ - 1) / cols_;
-  group_ = std::max<int64_t>(16, kChunk / std::min(row_, cols_));
+  group_ = std::max<int64_t>(kLeastRows, kChunk / std::min(row_, cols_));
   chunks_ = std::max<int64_t>(1, (rows_ + group_ - 1) / group_);
-  group_ = std::max<int64_t>(1, (rows_ + chunks_ - 1) / chunks_);  // of equal size
+  // Of equal size, and in numbers that most numbers of threads divide.
+  if (chunks_ < 64) chunks_ = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(chunks_)));
+  group_ = std::max<int64_t>(1, (rows_ + chunks_ - 1) / chunks_);
   partials_ = chunks_ > 1;
   // Short rows that lie one behind the other are added several at a time.
   bool dense = s_.reduced_rank == 1 && s_.reduced[0].x_stride == row_;
   together_ = dense ? std::max<int64_t>(1, std::min<int64_t>(256, cols_) / row_) : 1;
 }
 
+// x[r * stride + k] into acc[k], for all of the rows.
+void Reduction::add_rows(char* acc, const char* x, int64_t stride, int64_t rows, int64_t n) const {
+  if (!widen_) return r_.add(acc, x, stride, rows, n);
+  constexpr int64_t tile = 512, few = 4;
+  alignas(64) float wide[few * tile];
+  for (int64_t r = 0; r < rows; r += few)
+    for (int64_t k = 0; k < n; k += tile) {
+      const int64_t cols = std::min(tile, n - k), some = std::min(few, rows - r);
+      for (int64_t i = 0; i < some; ++i)
+        widen_(cols, wide + i * tile, x + ((r + i) * stride + k) * in_size_);
+      r_.add(acc + k * r_.acc_size, wide, tile, some, cols);
+    }
+}
+
 void Reduction::add_chunk(char* acc, const char* x, int64_t n, int64_t chunk) const {
-  int64_t begin = chunk * group_, end = std::min(rows_, begin + group_);
-  alignas(64) char wide[kMostColumns * 4];
-  const auto add = [&](int64_t offset, int64_t count) {
-    r_.add(acc, widened(x + offset * in_size_, count, wide), count);
-  };
+  const int64_t begin = chunk * group_, end = std::min(rows_, begin + group_);
   r_.init(acc, n * together_);
   if (together_ == 1)
-    return for_rows(s_.reduced_rank, begin, end, [&](int64_t offset) { add(offset, n); });
-  for (int64_t row = begin; row < end; row += together_)
-    add(row * n, n * std::min(together_, end - row));
+    return for_rows(s_.reduced_rank, begin, end, [&](int64_t offset, int64_t stride, int64_t rows) {
+      add_rows(acc, x + offset * in_size_, stride, rows, n);
+    });
+  const int64_t wide = n * together_, whole = std::max<int64_t>(0, end - begin) / together_;
+  x += begin * n * in_size_;
+  add_rows(acc, x, wide, whole, wide);
+  const int64_t rest = (end - begin - whole * together_) * n;
+  if (rest > 0) add_rows(acc, x + whole * wide * in_size_, rest, 1, rest);
   for (int64_t t = 1; t < together_; ++t) r_.combine(acc, acc + t * n * r_.acc_size, n);
 }
 

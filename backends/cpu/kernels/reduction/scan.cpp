@@ -11,6 +11,7 @@ namespace tenon::cpu {
 namespace {
 
 constexpr int64_t kScanColumns = 64;
+constexpr int64_t kScanLines = 4;  // at once: each waits for its own last sum
 
 template <class S>
 class Scan {
@@ -33,7 +34,11 @@ class Scan {
       return parallel_for(units_, std::max<int64_t>(1, kGrain / 2 / (r_.size * width_of(0))),
                           [&](int64_t begin, int64_t end, uint32_t) {
                             State states[kScanColumns];
-                            for (int64_t unit = begin; unit < end; ++unit) {
+                            int64_t unit = begin;
+                            if (r_.inner == 1)
+                              for (; unit + kScanLines <= end; unit += kScanLines)
+                                lines(x, out, unit);
+                            for (; unit < end; ++unit) {
                               std::fill_n(states, width_of(unit), S::init());
                               go<true>(x, out, unit, 0, r_.size, states);
                             }
@@ -105,6 +110,16 @@ class Scan {
         if constexpr (write) S::write(out, at + c, states[c]);
       }
     }
+  }
+  // Whole contiguous lines, from that of `unit` on.
+  void lines(const T* x, const sdk::ScanOut<T>& out, int64_t unit) const {
+    State states[kScanLines];
+    std::fill_n(states, kScanLines, S::init());
+    for (int64_t i = 0; i < r_.size; ++i)
+      for (int64_t c = 0, at = unit * r_.size + place(i); c < kScanLines; ++c, at += r_.size) {
+        states[c] = S::merge(states[c], S::of(x[at], i));
+        S::write(out, at, states[c]);
+      }
   }
   int64_t place(int64_t i) const { return reverse_ ? r_.size - 1 - i : i; }
 
