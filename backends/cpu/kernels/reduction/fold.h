@@ -19,6 +19,8 @@ inline typename R::Acc take(typename R::Acc a, typename R::Acc x) {
 
 namespace detail {
 
+typedef float HalfPacket __attribute__((vector_size(kWidth<double> * sizeof(float))));
+
 // As many elements of `From` as `To` has lanes, converted. Compilers convert vectors in halves.
 template <class To, class From>
 inline Vec<To> load_as(const From* p) {
@@ -31,8 +33,7 @@ inline Vec<To> load_as(const From* p) {
 #elif defined(EIGEN_VECTORIZE_AVX)
     return _mm256_cvtps_pd(_mm_loadu_ps(p));
 #else
-    typedef float Part __attribute__((vector_size(kWidth<double> * sizeof(float))));
-    Part part;
+    HalfPacket part;
     std::memcpy(&part, p, sizeof part);
     return __builtin_convertvector(part, Vec<double>);
 #endif
