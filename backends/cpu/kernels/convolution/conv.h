@@ -238,11 +238,16 @@ struct ConvCost {
   uint64_t of(const ConvShape& s) const {
     // How many a core does in f32 in a nanosecond (docs/benchmarks.md has measurements).
     constexpr double kMultiplyAdds = kVectorBytes == 64 ? 50 : kVectorBytes == 32 ? 38 : 12.5;
-    const double sums = s.work() / kMultiplyAdds * slower,
+    // One channel for each result leaves nothing to reuse in registers, and small planes are mostly
+    // beginnings and ends.
+    constexpr double kDepthwise = 3, kPlaneNs = 100;
+    const bool depthwise = s.cg == 1 && s.og == 1 && s.groups > 1;
+    const double sums = s.work() / kMultiplyAdds * slower * (depthwise ? kDepthwise : 1),
                  weight = weight_ns * double(s.o) * double(s.cg) * double(s.taps()),
                  split = (s.sw == 1 ? 0.25 : 0.75) * double(s.n) * double(s.c) * double(s.h) *
-                         double(s.w);
-    return 1000 + static_cast<uint64_t>((sums + weight + split) * sizeof(T) / 4);
+                         double(s.w),
+                 planes = depthwise ? kPlaneNs * double(s.n) * double(s.o) : 0;
+    return 1000 + static_cast<uint64_t>((sums + weight + split + planes) * sizeof(T) / 4);
   }
 };
 // The plan of a gradient, of which each has a run(input 0, input 1, bias, output, scratch).

@@ -181,12 +181,11 @@ tn_plan* make_through(const Conv& conv, const Finish& ending) {
   inputs.add_jobs(work_with_kept);
   work_with_kept.next_stage();
   for (auto& job : jobs) work_with_kept.add({}, job.repeated_with_kept, job.times);
-  const int64_t lanes = vector_lanes(), group = through.channels / conv.groups;
-  const double padded = double(ceil_div(group, lanes) * lanes) / double(group);
   const double last_ns = ending.ns() * double(conv.n * through.channels * through.out_plane);
-  const sdk::PlanOptions options{work_with_kept.workspace_bytes(),
-                                 conv.cost_ns(padded, 0.05) + static_cast<uint64_t>(last_ns),
-                                 TN_PLAN_INPUT_VERSIONS};
+  const sdk::PlanOptions options{
+      work_with_kept.workspace_bytes(),
+      conv.cost_ns(conv.padding_of_blocks(), 0.05) + static_cast<uint64_t>(last_ns),
+      TN_PLAN_INPUT_VERSIONS};
   return sdk::make_plan(
       [ending, bias = conv.bias, work = std::move(work), work_with_kept = std::move(work_with_kept),
        kept = std::move(kept)](const tn_run& run) mutable {
@@ -335,17 +334,33 @@ Primitive Conv::backward_weight(int64_t images, int64_t out, dnnl_data_type_t re
   return Primitive::make(&op, code);
 }
 
+double Conv::padding_of_blocks() const {
+  const int64_t lanes = vector_lanes();
+  // Where each channel is a group of its own, blocks have channels of several groups, unless some
+  // of them would be left over. Each job takes whole images there.
+  if (depthwise() && lanes >= 8 && o % lanes == 0 && n >= thread_count()) return 1;
+  const int64_t group = kind == sdk::ConvKind::backward_input ? cg : og;
+  return double(ceil_div(group, lanes) * lanes) / double(group);
+}
+
 uint64_t Conv::cost_ns(double padded, double weight_byte_ns) const {
   // Multiply-adds a nanosecond (docs/benchmarks.md has measurements).
   const auto by_lanes = [](double with_16, double with_8, double with_4) {
     return vector_lanes() == 16 ? with_16 : vector_lanes() == 8 ? with_8 : with_4;
   };
-  const double rate =
-      kind == sdk::ConvKind::backward_weight ? by_lanes(51, 33, 12.75) : by_lanes(56, 44, 14);
+  const bool of_weight = kind == sdk::ConvKind::backward_weight;
+  const double rate = of_weight ? by_lanes(56, 33, 12.75) : by_lanes(56, 44, 14);
   const double maps = double(n) * double(element) *
                       (double(c) * double(h) * double(w) + double(o) * double(oh) * double(ow)),
                weights = double(o) * double(cg) * double(taps()) * double(element);
-  const double reorders = maps * 0.06 + weights * weight_byte_ns;
+  // The gradient of a weight reads maps as a whole, for each block of channels again.
+  constexpr double kMapsInCache = 8 << 20;
+  double map_byte_ns = 0.06;
+  if (of_weight && depthwise())
+    map_byte_ns = maps > kMapsInCache ? 0.15 : 0.06;
+  else if (of_weight && vector_lanes() == 16)
+    map_byte_ns = taps() > 1 ? 0.2 : 0.1;
+  const double reorders = maps * map_byte_ns + weights * weight_byte_ns;
   return 2500 + static_cast<uint64_t>(std::min(work() * padded / rate + reorders, 0x1p60));
 }
 

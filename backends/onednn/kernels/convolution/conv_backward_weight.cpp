@@ -159,11 +159,14 @@ tn_plan* make_backward_weight(const Conv& conv) {
     });
     ++number;
   }
-  // Input channels that fill no block go through an older kernel, unless there are few.
-  const int64_t lanes = vector_lanes(), group = conv.og;
-  const double older = conv.cg > 3 && conv.cg % lanes ? 1.8 : 1,
-               padded = double(ceil_div(group, lanes) * lanes) / double(group) * older;
-  const sdk::PlanOptions options{work.workspace_bytes(), conv.cost_ns(padded, byte_ns)};
+  // Input channels that fill no block go through an older kernel, unless there are few. So do
+  // channels that are groups of their own, unless the kernel is 3 x 3.
+  const bool fast = conv.depthwise() && conv.kh == 3 && conv.kw == 3,
+             older = conv.depthwise() ? !fast : conv.cg > 3 && conv.cg % vector_lanes() != 0;
+  const double slower = conv.depthwise() ? 16 : 1.8;
+  const sdk::PlanOptions options{
+      work.workspace_bytes(),
+      conv.cost_ns(conv.padding_of_blocks() * (older ? slower : 1), byte_ns)};
   return sdk::make_plan(
       [work = std::move(work), partial, number, numel, adds_up, bf16](const tn_run& run) {
         void* const operands[] = {run.inputs[0], run.inputs[1], run.outputs[0]};
