@@ -28,6 +28,11 @@ constexpr double kSerialWork = 1 << 19;
 constexpr int64_t kShallow = 4;
 // Columns are cut where there are this many times more of them than rows.
 constexpr int64_t kColumnsOverRows = 8;
+// So many columns are the least that a job takes for itself.
+constexpr int64_t kLeastColumns = 48;
+// Elements of f32 in 2 KiB. Rows of an operand that are a multiple of that apart evict each other
+// from the first cache.
+constexpr int64_t kRowsThatEvict = 2048 / 4;
 
 // A right operand whose columns are contiguous is packed by the primitive in every run. With fewer
 // rows than this, that takes more than a twentieth of the run. Reordering it once takes as long as
@@ -89,6 +94,7 @@ struct Product {
   double work() const { return double(batch) * double(m) * double(n) * double(k); }
   bool transposes() const { return b.row == 1 && b.col != 1; }
   bool worth_keeping() const { return transposes() && batch == 1 && m < kRowsWorthKeeping; }
+  bool packs_much() const;
   std::vector<Part> cut(int64_t threads) const;
   // `packed`: the right operand is in the layout that the primitive chooses.
   Primitive primitive(const Part& part, bool packed = false) const;
@@ -182,8 +188,17 @@ void Product::copy_b(const void* from, void* to) const {
             [&](int64_t i) { return asked.offsets(i).b; });
 }
 
+// Whether packing the right operand takes a good part of the work: it serves few rows, and lies by
+// columns, or so that its rows evict each other. The left one may have to be packed, too.
+bool Product::packs_much() const {
+  const bool packs_left = a.row == 1 && a.col != 1;
+  return type == dnnl_f32 && m < kRowsWorthKeeping && (n >= m || !packs_left) &&
+         (transposes() || b.row % kRowsThatEvict == 0);
+}
+
 // Into parts of about equal size: whole matrices where there are enough of them, else rows, or
-// columns where there are few rows. Every job packs the operand that it does not share.
+// columns where there are few rows or where each job packs the operand that it does not share:
+// half of the columns on two threads instead of all of them twice.
 std::vector<Part> Product::cut(int64_t threads) const {
   std::vector<Part> parts;
   const auto pieces = [](int64_t size, int64_t most, int64_t unit, auto&& piece) {
@@ -199,12 +214,12 @@ std::vector<Part> Product::cut(int64_t threads) const {
   }
   const int64_t each = threads / batch;
   for (int64_t i = 0; i < batch; ++i) {
-    if (m * kColumnsOverRows >= n)
+    if (!(packs_much() && n >= kLeastColumns * each) && m * kColumnsOverRows >= n)
       pieces(m, each, 8, [&](int64_t row, int64_t rows) {
         parts.push_back({i, 1, row, rows, 0, n});
       });
     else
-      pieces(n, each, 64, [&](int64_t column, int64_t cols) {
+      pieces(n, each, type == dnnl_f32 ? 16 : 64, [&](int64_t column, int64_t cols) {
         parts.push_back({i, 1, 0, m, column, cols, cols != n});
       });
   }
@@ -272,12 +287,11 @@ void Product::finish(const Part& part, const void* workspace, const void* added,
   }
 }
 
-// Where a part has few rows, oneDNN reads the right operand of f32 where it lies, and rows that are
-// a multiple of 2 KiB apart evict each other from the first cache. docs/benchmarks.md has how much
-// that takes.
+// Where a part has few rows, AVX2 reads the right operand of f32 where it lies, even where its rows
+// evict each other. docs/benchmarks.md has how much that takes.
 bool evicts_itself(const Product& p) {
-  constexpr int64_t kApart = 2048 / 4, kManyRows = 1024, kRowsOfWide = 384, kWide = 1024;
-  if (p.type != dnnl_f32 || p.transposes() || p.b.row % kApart != 0) return false;
+  constexpr int64_t kManyRows = 1024, kRowsOfWide = 384, kWide = 1024;
+  if (p.type != dnnl_f32 || p.transposes() || p.b.row % kRowsThatEvict != 0) return false;
   const int64_t threads = p.batch == 1 ? thread_count() : 1, rows = ceil_div(p.m, threads);
   return rows < (p.n >= kWide ? kRowsOfWide : kManyRows);
 }
