@@ -12,6 +12,7 @@ struct Fork {
   std::vector<ForkMember*> members;
   std::vector<ForkMember*> to_stop, stopped;  // for the current fork; the last of to_stop is next
   bool late = false;                          // a member joined that should have stopped before
+  ForkMember* busy = nullptr;  // did not stop at once; the next attempt waits for it first
   std::atomic<uint32_t> generation{0};
 
   static Fork& instance() {
@@ -40,19 +41,29 @@ struct Fork {
     forking.unlock();
   }
 
-  // Returns true if all members have stopped in their order, and false if a member joined meanwhile
-  // that should have stopped earlier.
+  // Returns true if all members have stopped in their order, and false if a call was busy, or if a
+  // member joined meanwhile that should have stopped earlier.
   bool stop_all() {
     late = false;
     to_stop.assign(members.rbegin(), members.rend());
     std::stable_sort(to_stop.begin(), to_stop.end(), stops_after);
+    // It is a call, and these stop first.
+    if (const auto at = std::find(to_stop.begin(), to_stop.end(), busy); at != to_stop.end())
+      std::rotate(at, at + 1, to_stop.end());
     while (!to_stop.empty() && !late) {
       auto* member = stopped.emplace_back(to_stop.back());
       to_stop.pop_back();
+      const bool waits = member->order_ != ForkOrder::calls || member == busy;
       mutex.unlock();
-      member->before_fork();
+      bool has_stopped = true;
+      waits ? member->before_fork() : void(has_stopped = member->try_before_fork());
       mutex.lock();
+      if (has_stopped) continue;
+      busy = member;
+      stopped.pop_back();
+      return to_stop.clear(), false;
     }
+    busy = nullptr;
     to_stop.clear();
     return !late;
   }
@@ -91,6 +102,7 @@ struct Fork {
     }
     std::erase(members, member);
     std::erase(to_stop, member);
+    if (busy == member) busy = nullptr;
   }
 };
 
@@ -100,6 +112,14 @@ void ForkMember::leave() { Fork::instance().leave(this); }
 void ForkMutex::before_fork() {
   own_ = owner_.load(std::memory_order_relaxed) == pthread_self();
   if (!own_) lock();
+}
+
+bool ForkMutex::try_before_fork() {
+  own_ = owner_.load(std::memory_order_relaxed) == pthread_self();
+  if (own_) return true;
+  if (!mutex_.try_lock()) return false;
+  owner_.store(pthread_self(), std::memory_order_relaxed);
+  return true;
 }
 
 void ForkMutex::after_fork(bool) {

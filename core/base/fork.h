@@ -23,7 +23,8 @@ namespace tenon {
 bool is_inside_a_plugin() noexcept;
 
 // The order in which members stop. A member that may wait for another, or that takes another's lock
-// while it holds its own, comes first.
+// while it holds its own, comes first. Among calls there is no such order, because functions call
+// one another as programs want: a fork that finds one of them busy waits for it with none stopped.
 enum class ForkOrder { calls, sessions, devices, plugins, backends, streams, memory, tables };
 
 class TENON_API ForkMember {
@@ -47,6 +48,11 @@ class TENON_API ForkMember {
   // Returns when the state of this member no longer changes, and keeps it unchanged until
   // after_fork.
   virtual void before_fork() = 0;
+  // The same if that needs no waiting. Otherwise it returns false, and nothing has stopped.
+  virtual bool try_before_fork() {
+    before_fork();
+    return true;
+  }
   // In the child, the calling thread is the only one.
   virtual void after_fork(bool in_child) = 0;
   const ForkOrder order_;
@@ -70,6 +76,7 @@ class TENON_API ForkMutex final : ForkMember {
 
  private:
   void before_fork() override;
+  bool try_before_fork() override;
   void after_fork(bool in_child) override;
   std::mutex mutex_;
   std::atomic<pthread_t> owner_{};

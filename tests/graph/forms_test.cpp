@@ -1,9 +1,12 @@
 // The many forms that a training step may have, and what happens to it when work fails or the
 // process forks.
+#include <atomic>
 #include <functional>
 #include <string>
+#include <thread>
 
 #include <boost/test/unit_test.hpp>
+#include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -168,6 +171,38 @@ BOOST_AUTO_TEST_CASE(a_child_process_goes_on_with_the_program) {
     const Tensor expected = usual_step(t.a, t.adam_a, x, y), found = compiled(x, y);
     _exit(same_bits(expected, found) && same_models(t.a, t.b) ? 0 : 1);
   }
+  int status = -1;
+  BOOST_REQUIRE(waitpid(child, &status, 0) == child);
+  BOOST_TEST(status == 0);
+}
+
+namespace {
+std::atomic<bool> forks{false};
+}
+
+// The older function is called by the newer one, which runs itself, because anomalies are looked
+// for. The fork comes meanwhile.
+BOOST_AUTO_TEST_CASE(a_fork_waits_for_functions_that_call_one_another) {
+  if (default_device() != Device()) return;
+  auto inner = compile([](const Tensor& x) { return x * 2.0; });
+  std::atomic<bool> begun{false};
+  auto outer = compile([&](const Tensor& x) {
+    begun = true;
+    while (!forks) std::this_thread::yield();
+    Tensor y;
+    for (int i = 0; i < 200; ++i) y = inner(x);
+    return y;
+  });
+  const Tensor x = randn({4, 6}), expected = x * 2.0;
+  std::thread caller([&] {
+    const DetectAnomaly guard;
+    outer(x);
+  });
+  while (!begun) std::this_thread::yield();
+  pthread_atfork([] { forks = true; }, nullptr, nullptr);  // called before those of the library
+  const pid_t child = fork();
+  if (child == 0) _exit(same_bits(outer(x), expected) && same_bits(inner(x), expected) ? 0 : 1);
+  caller.join();
   int status = -1;
   BOOST_REQUIRE(waitpid(child, &status, 0) == child);
   BOOST_TEST(status == 0);
