@@ -319,7 +319,7 @@ const char* CompiledHistory::fault(std::span<const Tensor* const> arguments,
     const TensorImpl& t = impl_of(*arguments[static_cast<size_t>(value.argument)]);
     const uint64_t all = graph::extent_in_memory(t.dtype, t.shape, t.strides),
                    bytes = graph::extent_in_memory(value.dtype, value.shape, value.strides);
-    if (value.offset > all || bytes > all - value.offset)
+    if (!graph::lies_inside(value.offset, bytes, all))
       return "what a gradient reads of an argument leads out of its memory";
   }
   for (auto& target : copy_.targets())

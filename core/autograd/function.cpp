@@ -122,7 +122,7 @@ class FunctionRule : public NodeRule {
  private:
   bool same_shapes(const FunctionRule& other, bool any_size) const {
     const auto same = [any_size](const Shape& a, const Shape& b) {
-      return any_size ? a.size() == b.size() : a == b;
+      return same_shape(a, b, any_size);
     };
     return std::equal(inputs_.begin(), inputs_.end(), other.inputs_.begin(), other.inputs_.end(),
                       same) &&

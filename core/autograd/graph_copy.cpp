@@ -33,10 +33,6 @@ bool same_attrs(const Node& a, const Node& b, bool any_size) {
                     [any_size](auto& one, auto& other) { return same_attr(one, other, any_size); });
 }
 
-bool same_shape(const Shape& a, const Shape& b, bool any_size) {
-  return any_size ? a.size() == b.size() : a == b;
-}
-
 bool same_shapes(const Node& a, const Node& b, bool any_size) {
   return std::equal(
       a.input_shapes.begin(), a.input_shapes.end(), b.input_shapes.begin(), b.input_shapes.end(),

@@ -39,6 +39,11 @@ struct Saved {
   uint32_t index = 0;  // the number of the input or output
 };
 
+// Whether a comparison takes two shapes for the same: with `any_size`, those of as many dimensions.
+inline bool same_shape(const Shape& a, const Shape& b, bool any_size) {
+  return any_size ? a.size() == b.size() : a == b;
+}
+
 // The gradient rule of a node that no operator describes, such as an autograd::Function. It names
 // what it reads itself: `inputs` and `outputs` of the node are what it wants to see.
 class NodeRule {

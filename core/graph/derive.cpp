@@ -95,8 +95,8 @@ uint64_t extent_of(const TraceNode& node, const OpenTrace::Node& opened, const C
 }
 
 // Whether all that a node reads and writes lies in its values.
-bool lies_inside(const Trace& trace, const Wiring& wiring, const TraceNode& node,
-                 const OpenTrace::Node& opened, const CallDesc& seen) {
+bool stays_inside(const Trace& trace, const Wiring& wiring, const TraceNode& node,
+                  const OpenTrace::Node& opened, const CallDesc& seen) {
   for (uint32_t i = 0; i < node.num_inputs + node.num_outputs; ++i) {
     const Access& access = trace.accesses[node.first_access + i];
     if (access.value == kAbsent) continue;
@@ -104,17 +104,9 @@ bool lies_inside(const Trace& trace, const Wiring& wiring, const TraceNode& node
     const Input* const input = k >= 0 ? &trace.inputs[static_cast<size_t>(k)] : nullptr;
     const uint64_t all = input ? input->extent : trace.values[access.value].bytes,
                    begin = access.offset - (input ? input->offset : 0);
-    if (begin > all || extent_of(node, opened, seen, i) > all - begin) return false;
+    if (!lies_inside(begin, extent_of(node, opened, seen, i), all)) return false;
   }
   return true;
-}
-
-bool kept_lies_inside(const Trace& trace, const Kept& kept) {
-  const uint64_t all = trace.values[kept.value].bytes, size = size_of(kept.dtype),
-                 bytes = extent_in_memory(kept.dtype, kept.shape, kept.strides);
-  uint64_t begin;
-  return !__builtin_mul_overflow(static_cast<uint64_t>(kept.offset), size, &begin) &&
-         begin <= all && bytes <= all - begin;
 }
 
 }  // namespace
@@ -168,7 +160,7 @@ const char* DynamicProgram::plan_again(Trace& trace, size_t at,
     seen = call_as_seen(*node.plan, node.flat ? &node.shape : nullptr);
     if (const char* fault = fault_of(*node.plan, *known, opened, seen)) return fault;
   }
-  return lies_inside(trace, wiring_, node, opened, seen) ? nullptr : "leads out of its memory";
+  return stays_inside(trace, wiring_, node, opened, seen) ? nullptr : "leads out of its memory";
 }
 
 // Returns what keeps the call from following from the others; null if it does.
@@ -183,7 +175,9 @@ const char* DynamicProgram::derive(OpenTrace& open, History* history,
   open.trace.inside_bytes = 0;
   if (const char* fault = take_inputs(open.trace, arguments)) return fault;
   for (auto& kept : open.trace.kept)
-    if (!kept_lies_inside(open.trace, kept)) return "a result leads out of its memory";
+    if (!lies_inside(kept.dtype, kept.shape, kept.strides, kept.offset,
+                     open.trace.values[kept.value].bytes))
+      return "a result leads out of its memory";
   return history ? history->fault(arguments, open.trace) : nullptr;
 }
 

@@ -256,7 +256,7 @@ class Restoration {
     if (access.value != kAbsent) {
       require(access.value < saved_.values.size(), "there is no value of such a number");
       const uint64_t all = saved_.values[access.value].bytes;
-      require(access.offset <= all && bytes <= all - access.offset, "it leads out of its value");
+      require(lies_inside(access.offset, bytes, all), "it leads out of its value");
       require(access.offset % size == 0, "it lies between two elements of its value");
     }
     const bool is_input =
@@ -337,12 +337,9 @@ class Restoration {
       const SavedValue& value = saved_.values[saved.value];
       require(value.kind != SavedKind::input, "a result is a part of an input");
       const uint64_t bytes = extent_in_memory(saved.dtype, saved.shape, saved.strides);
-      uint64_t begin = 0;
-      require(saved.offset >= 0 &&
-                  !__builtin_mul_overflow(static_cast<uint64_t>(saved.offset),
-                                          uint64_t{size_of(saved.dtype)}, &begin) &&
-                  begin <= value.bytes && bytes <= value.bytes - begin,
+      require(lies_inside(saved.dtype, saved.shape, saved.strides, saved.offset, value.bytes),
               "a result leads out of its value");
+      const uint64_t begin = static_cast<uint64_t>(saved.offset) * size_of(saved.dtype);
       require(bytes == 0 || was_written(saved.value), "a result is computed by no operator");
       read({saved.value, begin}, {saved.shape, saved.strides, size_of(saved.dtype)});
       result.kept = static_cast<int32_t>(trace_.kept.size());

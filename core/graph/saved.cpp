@@ -15,6 +15,14 @@
 
 namespace tenon::graph {
 
+bool lies_inside(DType dtype, const Shape& shape, const Strides& strides, int64_t offset,
+                 uint64_t all) {
+  uint64_t begin = 0;
+  return offset >= 0 &&
+         !__builtin_mul_overflow(static_cast<uint64_t>(offset), uint64_t{size_of(dtype)}, &begin) &&
+         lies_inside(begin, extent_in_memory(dtype, shape, strides), all);
+}
+
 uint64_t extent_in_memory(DType dtype, const Shape& shape, const Strides& strides) {
   if (!is_addressable(shape))
     throw ValueError(fmt::format("the shape {} is one that no tensor has", shape));

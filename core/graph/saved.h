@@ -132,5 +132,12 @@ std::string fault_of_names(const SavedProgram& program);
 // Returns how many bytes lie from the first byte of such a tensor to the end of its last. Throws a
 // ValueError for shapes and strides that no tensor has.
 uint64_t extent_in_memory(DType dtype, const Shape& shape, const Strides& strides);
+// Whether `bytes` from byte `begin` on are among the first `all`.
+constexpr bool lies_inside(uint64_t begin, uint64_t bytes, uint64_t all) {
+  return begin <= all && bytes <= all - begin;
+}
+// The same of a tensor, which begins with element `offset`.
+bool lies_inside(DType dtype, const Shape& shape, const Strides& strides, int64_t offset,
+                 uint64_t all);
 
 }  // namespace tenon::graph
