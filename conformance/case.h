@@ -177,7 +177,12 @@ struct LineOptions {
   bool every_layout = false;    // all pairs of layouts of the first two inputs
   bool distinct =
       false;  // no layouts in which elements share one place: there slopes are 0, or rounding
-  bool growing = false;  // results are larger than inputs, as a product: random shapes are small
+  // Results, or what is made on the way to them, are larger than inputs, as a product: random
+  // shapes are small.
+  bool growing = false;
+  // A product of matrices: nothing that is made is larger than operands and results, and an extent
+  // that several inputs have in common, such as what is summed over, counts once.
+  bool matrix_product = false;
 };
 
 struct Line : LineOptions {

@@ -1,6 +1,6 @@
 // Sizes that fast kernels are made for: multiples of those of vectors, blocks and tiles, powers of
 // two, batches of them. An overlay may take no others, and the other checks seldom meet them. Each
-// call is made first and compared if a plan of the overlay has run in it.
+// call is made first and compared if a plan of the overlay has run in it or in its gradients.
 #include <algorithm>
 #include <functional>
 #include <map>
@@ -57,18 +57,11 @@ bool has_channels(const Line& line, const Variant& variant) {
          variant.in.size() == 3 && variant.in[1].shape.size() > 2;
 }
 
-// Matrix products, of which nothing is larger in memory than their operands and results.
-bool is_matrix_product(const Line& line) {
-  constexpr std::string_view kNames[] = {"addmm", "baddbmm", "bmm", "linear", "matmul", "mm"};
-  return std::find(std::begin(kNames), std::end(kNames), line.name) != std::end(kNames);
-}
-
-// About how many products of two numbers a call takes, at most. Of matrix products, an extent that
-// several inputs have in common, such as the batch or what is summed over, counts once; `before`
-// has the sizes of the table, where different extents differ.
+// About how many products of two numbers a call takes, at most. `before` has the sizes of the
+// table, where different extents differ.
 double products_of(const Line& line, const Variant& variant, const Variant& before) {
   double products = 1;
-  if (line.growing || !(has_channels(line, variant) || is_matrix_product(line))) {
+  if (line.growing || !(has_channels(line, variant) || line.matrix_product)) {
     for (auto& in : variant.in) products *= std::max(elements_of(in.shape), 1.0);
     return products;
   }
@@ -222,6 +215,14 @@ class SizeCheck {
     return asked;
   }
 
+  // Whether a plan of the overlay runs in the gradients of a call in which none has run.
+  bool has_gradients(const Run& run, const json& args, bool wide) const {
+    if (!compares_gradients(line_, dtype_)) return false;
+    const uint64_t before = runs_of_overlay(subject_);
+    gradients(run, subject_, args, inputs_of(run, subject_, true, wide).found);
+    return runs_of_overlay(subject_) > before;
+  }
+
   // Returns false where the overlay made no plan, or the call makes no sense.
   bool compare(const Variant& variant, const Layout& layout) {
     Run run{&line_, variant, dtype_, {}, calls_};
@@ -235,7 +236,9 @@ class SizeCheck {
         const uint64_t before = runs_of_overlay(subject_);
         const Answer there = answer_of([&] { return line_.call(args, sides.found); });
         // An overlay that fails instead of refusing has run nothing either.
-        if (runs_of_overlay(subject_) == before && there.refusal.empty()) return;
+        if (there.refusal.empty() && runs_of_overlay(subject_) == before &&
+            !has_gradients(run, args, wide))
+          return;
         const Answer here = from_reference(
             subject_, [&] { return answer_of([&] { return line_.call(args, sides.expected); }); });
         if (!here.refusal.empty() && !there.refusal.empty()) return;

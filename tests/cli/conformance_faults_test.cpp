@@ -49,6 +49,10 @@ BOOST_AUTO_TEST_CASE(what_takes_multiples_of_tiles_alone_is_compared) {
                 ": output 0: ", "\n  of (64, 128) contiguous, (128, 192) contiguous: "});
   for (const char* other : {"FAILED cases", "FAILED layouts", "FAILED shapes"})
     BOOST_TEST(!has(wrong.out, other), wrong.out);
+  // An overlay may have nothing but the gradient.
+  require_line(run(folder, faulty() + "--op sigmoid --dtype f32 --no-check --section sizes",
+                   "wrong gradient in tiles of 64"),
+               1, {"FAILED sizes: sigmoid multiples of 8 to 256 in f32: of (", ": gradient 0: "});
 }
 
 BOOST_AUTO_TEST_CASE(an_operator_of_which_an_overlay_makes_no_plan_is_named) {

@@ -156,6 +156,8 @@ constexpr Fault faults[] = {
     {"has one size", "relu", right, false, 0, 6435, 6435},
     {"has tiles of 64", "matmul", right, false, 0, 1, 1 << 30, false, 64},
     {"wrong in tiles of 64", "matmul", all_more, false, 0, 1, 1 << 30, false, 64},
+    {"wrong gradient in tiles of 64", "sigmoid_backward", one_percent_more, false, 0, 1, 1 << 30,
+     false, 64},
     {"42 at a great cost", "relu", all_42, false, uint64_t{1} << 50},
     {"crashes", "tanh", crash},
     {"hangs", "sin", hang},
