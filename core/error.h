@@ -12,6 +12,9 @@ namespace tenon {
 class TENON_API Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
+  // Whether something failed before the call that throws this: queued work that the call waits for,
+  // or its device. The text says what that was and where, so nobody adds the names of the call.
+  bool of_earlier_work = false;
 };
 
 #define TENON_ERROR(Name, Base)        \

@@ -31,6 +31,7 @@ namespace {
 
 // Adds the function to the first line of an error, unless an inner one is there already.
 void add_name(Error& error, const char* part, const std::string& name) {
+  if (error.of_earlier_work) return;
   if (std::string_view(error.what()).find(" of autograd function ") == std::string_view::npos)
     add_to_first_line(error, fmt::format(" (in {} of autograd function {})", part, name));
 }

@@ -83,6 +83,12 @@ std::string part_string(const PathNode* node) {
   return text;
 }
 
+std::string origin_string(const PathNode* node) {
+  const auto part = part_string(node), module = path_string(node);
+  return (part.empty() ? "" : ", part of " + part) +
+         (module.empty() ? "" : ", queued by module " + module);
+}
+
 const char* last_name(const PathNode* node) { return node ? node->name.c_str() : ""; }
 
 const PathNode* current_path() { return current; }
@@ -99,10 +105,9 @@ void add_to_first_line(Error& error, const std::string& addition) {
 }
 
 void add_path(Error& error) {
-  // A failure of queued work already names its operator and module, which may differ from these.
+  if (error.of_earlier_work) return;  // which may have been that of another module
   const std::string_view text = error.what();
-  if (text.find(" (in module ") == text.npos && text.find("\n  in ") == text.npos)
-    add_to_first_line(error, path_suffix());
+  if (text.find(" (in module ") == text.npos) add_to_first_line(error, path_suffix());
 }
 
 namespace {

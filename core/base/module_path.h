@@ -15,6 +15,9 @@ TENON_API std::string path_string(const PathNode* node);
 // Returns the operators of which this is a part, the innermost first, such as "softmax_backward of
 // softmax (gradient)"; empty if there are none. See PartPath.
 TENON_API std::string part_string(const PathNode* node);
+// Returns both for the error of queued work, ", part of nll_loss, queued by module LeNet.loss";
+// empty if there are none.
+TENON_API std::string origin_string(const PathNode* node);
 // Returns the last name of a path, "softmax (gradient)", which lives as long as the process; "" for
 // null.
 TENON_API const char* last_name(const PathNode* node);
@@ -38,8 +41,8 @@ class TENON_API ModulePath {
   const PathNode* before_;
 };
 
-// Enters an operator that is made of others, such as "softmax" or "abs (gradient)", until the end
-// of the scope: what runs meanwhile is a part of it. It stays in the module.
+// Enters an operator or a function that is made of others, such as "softmax" or "abs (gradient)",
+// until the end of the scope: what runs meanwhile is a part of it. It stays in the module.
 class TENON_API PartPath {
  public:
   explicit PartPath(const char* name);  // the name is copied when it is first seen

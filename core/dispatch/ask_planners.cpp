@@ -275,8 +275,8 @@ void ask_planners(DeviceContext& context, PlanEntry& entry, bool contiguous, Rea
     const std::string reason = take_failure(no).message;
     if (code != TN_CODE_UNSUPPORTED) {
       if (p.preferred || (!entry.plan && p.backend->info().kind != TN_PLUGIN_OVERLAY))
-        throw_failure({code, fmt::format("{}{}: {}: {}", entry.describe(), path_suffix(),
-                                         p.backend->name(), reason)});
+        throw_error(code, fmt::format("{}{}: {}: {}", entry.describe(), path_suffix(),
+                                      p.backend->name(), reason));
       log_message(TN_LOG_WARNING, p.backend->name(),
                   fmt::format("{} is left to {}: {}", asked_for(entry),
                               entry.plan ? "the other plugins" : "the plugin below", reason));

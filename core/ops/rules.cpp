@@ -43,8 +43,7 @@ void rethrow_in(const char* function) {
     throw;
   } catch (const Error& error) {
     const std::string_view found = error.what();
-    const bool named = found.starts_with(fmt::format("{}:", function));
-    if (named || found.find("\n  in ") != found.npos) throw;
+    if (error.of_earlier_work || found.starts_with(fmt::format("{}:", function))) throw;
     if (auto* misplaced = dynamic_cast<const MisplacedError*>(&error))
       throw MisplacedError(function, *misplaced);
     const std::string text = fmt::format("{}: {}", function, found);

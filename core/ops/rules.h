@@ -25,8 +25,8 @@ inline void require_tensor(const char* op, const Tensor& x, size_t argument = 0)
 }
 // Throws the Error that is being handled again, with the name of the function that the user called
 // before that of the operator of which it is made: "kl_div: sub: shapes …". For the handler of a
-// function that leaves it to its operators to check what they get. The failure of work that was
-// queued before, which says itself where it was, is not changed.
+// function that leaves it to its operators to check what they get. An error of earlier work is not
+// the function's, and is not changed.
 [[noreturn]] void rethrow_in(const char* function);
 inline DType dtype_of(const Tensor& x) { return impl_of(x).dtype; }
 inline const Shape& shape_of(const Tensor& x) { return impl_of(x).shape; }

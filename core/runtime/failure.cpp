@@ -29,19 +29,24 @@ FailureLog::Pointer failure_without_text(tn_code code) noexcept {
   return ready;
 }
 
-void throw_failure(const Failure& f) {
-  switch (f.code) {
+void throw_error(tn_code code, const std::string& message) {
+  switch (code) {
     case TN_CODE_INVALID_ARGUMENT:
-      throw ValueError(f.message);
+      throw ValueError(message);
     case TN_CODE_OUT_OF_RANGE:
-      throw IndexError(f.message);
+      throw IndexError(message);
     case TN_CODE_UNSUPPORTED:
-      throw UnsupportedError(f.message);
+      throw UnsupportedError(message);
     case TN_CODE_OUT_OF_MEMORY:
-      throw OutOfMemoryError(f.message);
+      throw OutOfMemoryError(message);
     default:
-      throw DeviceError(f.message);
+      throw DeviceError(message);
   }
+}
+
+void throw_failure(const Failure& f) try { throw_error(f.code, f.message); } catch (Error& error) {
+  error.of_earlier_work = true;
+  throw;
 }
 
 Failure take_failure(tn_error* error, const std::string& prefix, const std::string& suffix) {
@@ -53,7 +58,9 @@ Failure take_failure(tn_error* error, const std::string& prefix, const std::stri
 }
 
 void check(tn_error* error, const std::string& prefix) {
-  if (error) throw_failure(take_failure(error, prefix));
+  if (!error) return;
+  const Failure failure = take_failure(error, prefix);
+  throw_error(failure.code, failure.message);
 }
 
 namespace {

@@ -39,8 +39,10 @@ struct Failure {
   mutable SpinLock lock_;
   mutable std::vector<int> told_;  // threads, by the number that the system gives them
 };
-// Throws the class of Error that belongs to the code.
+// Throws the class of Error that belongs to the code: for a failure of a log, as one of earlier
+// work, and for a call that fails now.
 [[noreturn]] void throw_failure(const Failure& failure);
+[[noreturn]] void throw_error(tn_code code, const std::string& message);
 // Converts the error and destroys it. `prefix` comes before its message, and `suffix` after its
 // details.
 Failure take_failure(tn_error* error, const std::string& prefix = "",

@@ -41,7 +41,7 @@ uint64_t PluginStream::record(const Launch& l) {
                                  l.plan->describe(l.shape), path_suffix()));
     capture->failure = std::make_shared<const Failure>(std::move(failure));
     if (capture->failure->code == TN_CODE_DEVICE_LOST) failures.lose(capture->failure);
-    throw_failure(*capture->failure);
+    throw_error(capture->failure->code, capture->failure->message);
   }
   capture->operators++;
   return next_ticket(nullptr, "recorded");

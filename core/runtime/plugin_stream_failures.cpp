@@ -54,10 +54,9 @@ std::string PluginStream::in_flight(uint64_t last, const std::string& op) const 
   for (uint64_t t = oldest; t <= last; ++t) {
     auto& q = ring_[t % ring_.size()];
     if (q.ticket != t) continue;
-    std::string path = path_string(q.path);
-    std::string text = fmt::format(
-        "{}{}{}", q.plan ? q.plan->describe(&q.shape) : fmt::format("{} on {}", q.what, name_),
-        path.empty() ? "" : ", queued by module ", path);
+    std::string text =
+        (q.plan ? q.plan->describe(&q.shape) : fmt::format("{} on {}", q.what, name_)) +
+        origin_string(q.path);
     if (q.plan && op == q.plan->name()) of_op.push_back(text);
     names.push_back(std::move(text));
   }

@@ -70,14 +70,23 @@ inline std::set<std::string, std::less<>> names_of(const Line& line) {
   return names;
 }
 
-// The beginning up to the colon is such a name, or that of the function in place; of work that was
-// queued, the last line says which operator it was.
+// The last line of a failure of queued work says which operator it was, and of which function that
+// was a part: "gather: (4, 3), (4, 1) on cpu:0, part of nll_loss".
+inline bool names_function_of_work(std::string_view place, const Line& line, bool asked_before) {
+  const std::string_view op = place.substr(0, place.find(':'));
+  if (asked_before && known_names().contains(op)) return true;
+  const auto names = names_of(line);
+  return names.contains(op) ||
+         std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+           return place.find(", part of " + name) != place.npos;
+         });
+}
+
+// The beginning up to the colon is such a name, or that of the function in place.
 inline bool names_function(std::string_view text, const Line& line, bool asked_before) {
   const std::string_view place = "\n  in ";
-  if (const size_t at = text.rfind(place); at != text.npos) {
-    const std::string_view rest = text.substr(at + place.size());
-    if (known_names().contains(rest.substr(0, rest.find(':')))) return true;
-  }
+  if (const size_t at = text.rfind(place); at != text.npos)
+    return names_function_of_work(text.substr(at + place.size()), line, asked_before);
   std::string_view name = text.substr(0, text.find(':'));
   name = name.substr(0, name.find(" of shape"));
   if (name.size() == text.size()) return false;

@@ -55,6 +55,11 @@ struct Window {
   }
 };
 
+struct Selects : nn::Module<Selects> {
+  Tensor mask;
+  Tensor forward(const Tensor& x) const { return masked_select(x, mask); }
+};
+
 }  // namespace
 
 // ---- which bytes ----
@@ -116,6 +121,30 @@ BOOST_AUTO_TEST_CASE(a_part_that_failed_is_not_read_through_the_whole) {
   BOOST_CHECK_THROW(x.select(1, 5).to_vector<float>(), IndexError);
   x.slice(1, 4, 6).t().fill_(0);
   BOOST_TEST(x.sum().item() == 24.0);
+}
+
+// Neither the function that waits for it nor its module has anything to do with it.
+BOOST_AUTO_TEST_CASE(a_failure_names_what_failed_and_not_who_waited_for_it) {
+  synchronize();
+  Tensor mask;
+  const StreamGraph graph = StreamGraph::capture(
+      "sim:0", [&] { mask = ones({4}, {.dtype = boolean, .device = "sim:0"}); });
+  const std::string never_replayed = "this tensor is made by a stream graph of sim:0 that";
+  const Tensor x = ones({4}, {.device = "sim:0"});
+  Selects select{.mask = mask};
+  for (const std::string& text :
+       {error_of([&] { masked_select(x, mask); }), error_of([&] { select(x); })})
+    BOOST_TEST((text.starts_with(never_replayed) && !has(text, "Selects")), text);
+  // An error of the call itself has both names.
+  require_error<DTypeError>([&] { masked_select(x, x); }, "masked_select: the mask must be bool");
+}
+
+// The operator that fails is one that the program did not call itself.
+BOOST_AUTO_TEST_CASE(a_failure_names_the_function_of_which_the_operator_is_a_part) {
+  synchronize();
+  const Tensor scores = zeros({2, 3}), labels = tensor(std::vector<int64_t>{0, 7});
+  require_error<IndexError>([&] { nll_loss(scores, labels).wait(); },
+                            "\n  in gather: (2, 3), (2, 1) on cpu:0, part of nll_loss");
 }
 
 BOOST_AUTO_TEST_CASE(columns_of_a_large_matrix_are_kept_track_of) {

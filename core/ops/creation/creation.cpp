@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include <tenon/core/base/module_path.h>
 #include <tenon/core/base/number_text.h>
 #include <tenon/core/base/recording.h>
 #include <tenon/core/dispatch/replica.h>
@@ -239,6 +240,7 @@ Tensor one_hot(const Tensor& x, int64_t num_classes) try {
   require_addressable("one_hot", shape);
   if (!some) return zeros(shape, {.dtype = i64, .device = classes.device()});
   // The selection looks whether there are these classes.
+  const PartPath part("one_hot");
   const Tensor checked = reshape(index_select(classes, 0, flatten(x)), shape_of(x));
   return eq(unsqueeze(checked, -1), classes).to(i64);
 } catch (const Error&) {

@@ -1,6 +1,7 @@
 // Several indices at once (core/ops/indexing.h).
 #include <algorithm>
 
+#include <tenon/core/base/module_path.h>
 #include <tenon/core/dispatch/autocast.h>
 #include <tenon/core/format.h>
 #include <tenon/core/ops/indexing.h>
@@ -48,6 +49,7 @@ Tensor ravel_index(const char* op, const std::vector<Tensor>& indices, const Sha
     from.push_back(index.to(DType::i64));
   }
   for (auto& index : from) inputs.push_back(&index);
+  const PartPath part(op);
   return run_all({ravel_index_op, inputs, Attrs().set("sizes", sizes)})[0];
 }
 
@@ -269,6 +271,7 @@ Tensor from_beginning(const Tensor& indices, int64_t n) {
 }  // namespace
 
 Tensor take_along_dim(const Tensor& x, const Tensor& indices) try {
+  const PartPath part("take_along_dim");
   require_defined("take_along_dim", {&x, &indices});
   return gather(flatten(x), 0, from_beginning(flatten(indices), x.numel()));
 } catch (const Error&) {
@@ -276,6 +279,7 @@ Tensor take_along_dim(const Tensor& x, const Tensor& indices) try {
 }
 
 Tensor take_along_dim(const Tensor& x, const Tensor& indices, int64_t dim) try {
+  const PartPath part("take_along_dim");
   require_defined("take_along_dim", {&x, &indices});
   const int64_t d = wrap_dim_of(x, dim, "take_along_dim");
   if (x.dim() != indices.dim())

@@ -1,4 +1,5 @@
 // Selection and writing by masks (core/ops/indexing.h).
+#include <tenon/core/base/module_path.h>
 #include <tenon/core/dispatch/autocast.h>
 #include <tenon/core/format.h>
 #include <tenon/core/ops/indexing.h>
@@ -99,6 +100,7 @@ Tensor masked_scatter(const Tensor& x, const Tensor& mask, const Tensor& source)
   const Tensor whole = mask.expand(common), all = flatten(whole);
   const Tensor place = where(all, cumsum(all, 0), 0);
   const Tensor zero = zeros({1}, {.dtype = dtype_of(x), .device = x.device()});
+  const PartPath part("masked_scatter");  // a source that is too short is found when that runs
   const Tensor values = index_select(cat({zero, flatten(source)}), 0, place).reshape(common);
   return where(whole, values, x);
 } catch (const Error&) {

@@ -1,6 +1,7 @@
 // Writing and combining at indices, one element each (core/ops/indexing.h).
 #include <limits>
 
+#include <tenon/core/base/module_path.h>
 #include <tenon/core/dispatch/autocast.h>
 #include <tenon/core/format.h>
 #include <tenon/core/ops/indexing.h>
@@ -238,6 +239,7 @@ Tensor listed(const char* op, const Tensor& x, int64_t dim, const Tensor& index)
     throw ShapeError(
         fmt::format("{}: index must be a vector, found shape {}", op, shape_of(index)));
   const Tensor none = zeros({size_along(x, d)}, {.dtype = DType::boolean, .device = x.device()});
+  const PartPath part(op);
   const Tensor mask = scatter(none, 0, index.reshape({-1}), 1);
   if (shape_of(x).empty()) return mask.reshape({});
   Shape line = Shape::filled(shape_of(x).size(), 1);

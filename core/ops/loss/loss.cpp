@@ -81,6 +81,7 @@ Tensor nll_loss(const Tensor& log_probabilities, const Tensor& target,
     inner.weight = wide(options.weight);
     return wide.rounded(nll_loss(wide(log_probabilities), target, inner));
   }
+  const PartPath part("nll_loss");  // a label out of range is found by an operator that is queued
   ClassTargets c = class_targets("nll_loss", log_probabilities, target, options.weight);
   DType dtype = dtype_of(c.scores);
   Tensor valid = ne(c.labels, options.ignore_index);

@@ -1,4 +1,5 @@
 // Losses that ask for a margin (core/ops/loss.h).
+#include <tenon/core/base/module_path.h>
 #include <tenon/core/base/number_text.h>
 #include <tenon/core/dispatch/autocast.h>
 #include <tenon/core/dispatch/widening.h>
@@ -126,6 +127,7 @@ Tensor multi_margin_loss(const Tensor& input, const Tensor& target,
     inner.weight = wide(options.weight);
     return wide.rounded(multi_margin_loss(wide(input), target, inner));
   }
+  const PartPath part("multi_margin_loss");
   if (options.p != 1 && options.p != 2)
     throw ValueError(fmt::format("multi_margin_loss: p must be 1 or 2, found {}", options.p));
   const ClassTargets c = class_targets("multi_margin_loss", input, target, options.weight);
@@ -152,6 +154,7 @@ Tensor multilabel_margin_loss(const Tensor& input, const Tensor& target, Reducti
   require_index(op, target, "target");
   if (const Widening wide{&input})
     return wide.rounded(multilabel_margin_loss(wide(input), target, reduction));
+  const PartPath part(op);
   const Shape& shape = shape_of(input);
   if (shape.empty() || shape.size() > 2 || !(shape == shape_of(target)))
     throw ShapeError(

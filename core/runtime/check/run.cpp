@@ -144,11 +144,8 @@ tn_error* RunCheck::after(tn_error* error) {
   look_at_inputs();
   if (!error) error = look_at_outputs();
   if (!error && check_settings().nan) look_for_nan();
-  const auto part = part_string(path_), module = path_string(path_);
   return found_.tell(error, *launch_.plan->api, "run",
-                     fmt::format("{}{}{}{}{}", launch_.plan->describe(launch_.shape),
-                                 part.empty() ? "" : ", part of ", part,
-                                 module.empty() ? "" : ", queued by module ", module));
+                     launch_.plan->describe(launch_.shape) + origin_string(path_));
 }
 
 void RunCheck::look_at_guards() {
