@@ -136,7 +136,6 @@ Checklist make_checklist(const Options& options, const Subject& subject,
   const Effort effort{.runs = 48, .elsewhere = true, .optional = true, .seed = options.seed};
   const auto add = [&](const Line& line, std::vector<Check> checks) {
     for (auto& check : checks) {
-      if (!wants(check.section)) continue;
       if (options.dtype && check.dtype != *options.dtype) continue;
       // What the stock cpu has, it has to keep; and what every backend has to offer, in f32.
       // Gradients in halves, which only the files have, are no promise.
@@ -154,17 +153,22 @@ Checklist make_checklist(const Options& options, const Subject& subject,
         if (is_asked_for(options, family.lines[i])) visit(family.lines[i], i);
     }
   };
+  // Those of a section that nobody asks for are not even made: thousands of shapes are drawn for
+  // them, in each process.
   for_each_line([&](const Line& line, size_t i) {
-    add(line, case_checks(line, subject, list.cases, effort));
-    add(line, layout_checks(line, subject, i, effort));
-    add(line, large_checks(line, subject));
-    add(line, shape_checks(line, subject, i, effort));
-    add(line, repeat_checks(line, subject, i, effort));
-    add(line, gradient_checks(line, subject, i, effort));
+    if (wants("cases")) add(line, case_checks(line, subject, list.cases, effort));
+    if (wants("layouts")) {
+      add(line, layout_checks(line, subject, i, effort));
+      add(line, large_checks(line, subject));
+    }
+    if (wants("shapes")) add(line, shape_checks(line, subject, i, effort));
+    if (wants("repeat")) add(line, repeat_checks(line, subject, i, effort));
+    if (wants("gradients")) add(line, gradient_checks(line, subject, i, effort));
   });
   // At the end: without checked mode, those of repetition rely on memory that is used again at
   // once, and after large tensors there is more of it.
-  for_each_line([&](const Line& line, size_t) { add(line, size_checks(line, subject)); });
+  if (wants("sizes"))
+    for_each_line([&](const Line& line, size_t) { add(line, size_checks(line, subject)); });
   return list;
 }
 
