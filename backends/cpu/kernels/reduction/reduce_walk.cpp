@@ -6,8 +6,9 @@
 namespace tenon::cpu {
 
 namespace {
-constexpr int64_t kChunk = 64 * 1024;            // elements that one thread folds at a time
-constexpr int64_t kAccBytes = 32 * 1024;         // of the accumulators side by side
+constexpr int64_t kChunk = 64 * 1024;  // elements that one thread folds at a time
+// Of the accumulators side by side; a quarter of it where they are large, and so is their work.
+constexpr int64_t kAccBytes = 32 * 1024;
 constexpr int64_t kRowBytes = 2 * 1024;          // of those of rows
 constexpr int64_t kMostColumns = kAccBytes / 4;  // of elements that are widened to f32
 constexpr int64_t kMostRounded = 2048;           // of results that are rounded to 16 bits at a time
@@ -34,7 +35,7 @@ Reduction::Reduction(const ReduceShape& shape, const Reducer& reducer, double pa
       parameter_(parameter),
       in_size_(static_cast<int64_t>(sdk::dtype_size(x))),
       out_size_(static_cast<int64_t>(sdk::dtype_size(y))),
-      cols_(kAccBytes / reducer.acc_size) {
+      cols_((reducer.acc_size > 8 ? kAccBytes / 4 : kAccBytes) / reducer.acc_size) {
   if (has_16_bits(x)) widen_ = convert_row(TN_F32, x);
   if (has_16_bits(y)) round_ = convert_row(y, TN_F32);
   bool row_is_contiguous = s_.reduced_rank > 0 && s_.reduced[s_.reduced_rank - 1].x_stride == 1;
@@ -277,7 +278,7 @@ void Reduction::run_columns(const char* x, char* y, char* partial) const {
                      std::copy_n(acc, n * r_.acc_size,
                                  partial + (chunk * s_.outputs + outer * row_ + col) * r_.acc_size);
                    } else {
-                     int64_t step = s_.kept[s_.kept_rank - 1].y_stride;
+                     const int64_t step = innermost().y_stride;
                      finish(y, place.y + col * step, step, acc, n);
                    }
                  }
