@@ -60,6 +60,32 @@ BOOST_AUTO_TEST_CASE(values) {
   require_values(gather(x, 1, ints({}, {2, 0})), {2, 0}, {});
 }
 
+// Longer than the blocks in which a kernel may check indices, and no multiple of a packet.
+BOOST_AUTO_TEST_CASE(gather_of_long_rows) {
+  constexpr int64_t rows = 2, length = 1205;
+  std::vector<int64_t> at(rows * length);
+  std::vector<double> values(at.size()), expected(at.size());
+  for (size_t i = 0; i < at.size(); ++i) {
+    at[i] = static_cast<int64_t>(i) * 7 % length;
+    values[i] = static_cast<double>(i % 101);
+  }
+  for (size_t i = 0; i < at.size(); ++i)
+    expected[i] = values[i / length * length + static_cast<size_t>(at[i])];
+  const Tensor index = ints(at, {rows, length}), x = doubles(values, {rows, length});
+  for (DType dtype : {u8, bf16, f32, f64}) {
+    const Tensor seen = x.to(dtype), sideways = gather(seen.t(), 0, index.t().contiguous());
+    BOOST_TEST(gather(seen, 1, index).to(f64).to_vector<double>() == expected);
+    BOOST_TEST(gather(seen, 1, index.to(i32)).to(f64).to_vector<double>() == expected);
+    BOOST_TEST(sideways.t().contiguous().to(f64).to_vector<double>() == expected);
+  }
+  at[700] = length;
+  require_error<IndexError>(
+      [&] {
+        gather(x, 1, ints(at, {rows, length})).wait();
+      },
+      "index 1205 at position 700 is outside [0, 1205)");
+}
+
 BOOST_AUTO_TEST_CASE(bad_input) {
   Tensor x = zeros({2, 3});
   require_error<IndexError>([&] { embedding(ints({0, 2}, {2}), x).wait(); }, "2");

@@ -1,4 +1,6 @@
 // gather: one element an index, any strides; and its gradient, which adds at the index.
+#include <cstring>
+
 #include <tenon/plugins/sdk/scatter.h>
 
 #include "kernels/indexing/scatter.h"
@@ -22,12 +24,38 @@ struct Gather {
     parallel_for(count, std::max<int64_t>(1, kGrain / 2 * count / nest.numel),
                  [&](int64_t begin, int64_t end, uint32_t) {
                    tiling.walk(begin, end, [&](const int64_t* at, int64_t, int64_t cols) {
-                     for (int64_t k = 0; k < cols; ++k) {
-                       int64_t i = checked(op, index[at[1] + k * step], size, at[0] + k);
-                       y[at[0] + k] = x[at[2] + k * x_step + i * stride];
-                     }
+                     constexpr int64_t kBlock = 512;
+                     for (int64_t k = 0; k < cols; k += kBlock)
+                       take(std::min(kBlock, cols - k), y + at[0] + k, x + at[2] + k * x_step,
+                            x_step, index + at[1] + k * step, step, at[0] + k);
                    });
                  });
+  }
+
+  // Indices are checked before they are used, in a loop of its own that compilers make vectors of.
+  void take(int64_t n, T* y, const T* x, int64_t x_step, const I* index, int64_t step,
+            int64_t position) const {
+    bool outside = false;
+    for (int64_t k = 0; k < n; ++k)
+      outside |= static_cast<uint64_t>(index[k * step]) >= static_cast<uint64_t>(size);
+    for (int64_t k = 0; outside && k < n; ++k) checked(op, index[k * step], size, position + k);
+    if (x_step == 0 && step == 1 && stride == 1)
+      put(n, y, [=](int64_t k) { return x[index[k]]; });
+    else
+      put(n, y, [=, this](int64_t k) { return x[k * x_step + index[k * step] * stride]; });
+  }
+
+  // Eight elements at a time, which are stored together. Compilers would make a loop of single
+  // ones a loop of gather instructions, which take longer than loads on some processors.
+  template <class At>
+  static void put(int64_t n, T* y, At at) {
+    int64_t k = 0;
+    for (; k + 8 <= n; k += 8) {
+      const T eight[] = {at(k),     at(k + 1), at(k + 2), at(k + 3),
+                         at(k + 4), at(k + 5), at(k + 6), at(k + 7)};
+      std::memcpy(y + k, eight, sizeof eight);
+    }
+    for (; k < n; ++k) y[k] = at(k);
   }
 };
 
