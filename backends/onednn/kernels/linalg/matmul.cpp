@@ -311,18 +311,19 @@ bool reads_by_columns(const Product& p) {
 // contiguous is transposed into scratch memory first.
 uint64_t cost_ns(const Product& p) {
   const auto lanes = static_cast<double>(vector_lanes());
-  const bool avx2 = lanes == 8;
+  const bool avx2 = lanes == 8, avx512 = lanes == 16;
   const double width = p.type == dnnl_f32 ? 1 : 2;
   const double columns = std::ceil(static_cast<double>(p.n) / lanes) * lanes;
   const double sums = static_cast<double>(p.m) * columns * static_cast<double>(p.k);
   const double slower = avx2 && (evicts_itself(p) || reads_by_columns(p)) ? 0.6 : 1;
   const double rate = (avx2 ? 47 * slower : 58.0 * lanes / 16) * width;
+  const double packing_ns = avx2 ? 0.35 : avx512 ? 0.25 : 0.2;
   const double packing =
-      p.transposes() ? (avx2 ? 0.35 : 0.2) * static_cast<double>(p.k) * static_cast<double>(p.n)
-                     : 0;
+      p.transposes() ? packing_ns * static_cast<double>(p.k) * static_cast<double>(p.n) : 0;
   const double count = static_cast<double>(p.batch);
   const double last = p.ending.ns() * static_cast<double>(p.m) * static_cast<double>(p.n);
-  return 1500 + static_cast<uint64_t>(std::min(count * (sums / rate + packing + last), 0x1p60));
+  return (avx512 ? 1250 : 1500) +
+         static_cast<uint64_t>(std::min(count * (sums / rate + packing + last), 0x1p60));
 }
 
 tn_plan* make_product(tn_device*, const Request& request) {
