@@ -49,10 +49,13 @@ struct Through {
   Primitive primitive(int64_t images, int64_t some) const {
     return forward ? conv.forward(images, some) : conv.backward_input(images, some);
   }
-  // Images at once: as many as fit in the cache, and divide those of the part.
+  // Images at once: as many as fit in the cache, and divide those of the part. Each time the whole
+  // weight is read, so that where it is larger than the cache, images may take as much room.
   int64_t at_once(const ConvPart& part) const {
-    const int64_t bytes = (in_numel + channels * out_plane) * conv.element;
-    int64_t images = std::clamp<int64_t>(kCacheBytes / bytes, 1, part.images);
+    const int64_t bytes = (in_numel + channels * out_plane) * conv.element,
+                  weight_bytes = conv.o * conv.cg * conv.taps() * conv.element;
+    int64_t images =
+        std::clamp<int64_t>(std::max(kCacheBytes, weight_bytes) / bytes, 1, part.images);
     while (part.images % images) --images;
     return images;
   }
