@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "overlaid.h"
@@ -68,6 +69,21 @@ inline Dims matrix_strides(int64_t rows, int64_t cols) {
 
 inline bool has_bf16() {
   return refusal({"matmul", {Desc({4, 4}), Desc({4, 4})}, Desc({4, 4})}, TN_BF16) == "accepted";
+}
+
+// The gradient of a 3 x 3 weight, from images of so many channels.
+inline Case weight_gradient(int64_t n, int64_t channels, int64_t side, int64_t groups) {
+  const Desc maps({n, channels, side, side}), weight({channels, channels / groups, 3, 3});
+  return {"conv2d_backward_weight",
+          {maps, maps},
+          weight,
+          {Attr("padding", Dims{1, 1}), Attr("stride", Dims{1, 1}), Attr("dilation", Dims{1, 1}),
+           Attr("groups", groups)}};
+}
+// Estimates of the overlay and of the base, in nanoseconds.
+inline std::pair<double, double> costs(const Case& c) {
+  const auto ours = both().overlay.plan(c, TN_F32), base = both().base.plan(c, TN_F32);
+  return {double(ours->plan().cost_ns), double(base->plan().cost_ns)};
 }
 
 }  // namespace tenon::test::overlaid
