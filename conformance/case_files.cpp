@@ -1,7 +1,9 @@
 #include <cmath>
 #include <filesystem>
+#include <map>
 #include <set>
 #include <sstream>
+#include <string_view>
 
 #include <fmt/core.h>
 #include <hdf5.h>
@@ -195,10 +197,15 @@ std::vector<std::string> read_types(hid_t parent, const std::string& name, size_
 
 // The first line of an operator that has cases; null if there is none.
 const Line* line_of(const std::string& op) {
-  for (auto& family : table())
-    for (auto& line : family.lines)
-      if (op == line.name && !line.no_reference) return &line;
-  return nullptr;
+  static const auto lines = [] {
+    std::map<std::string_view, const Line*> first;
+    for (auto& family : table())
+      for (auto& line : family.lines)
+        if (!line.no_reference) first.emplace(line.name, &line);
+    return first;
+  }();
+  const auto found = lines.find(op);
+  return found == lines.end() ? nullptr : found->second;
 }
 
 // Puts the inputs, and their gradients, in the order of `names`, undefined where one was not given.

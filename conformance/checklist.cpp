@@ -54,13 +54,6 @@ bool is_asked_for(const Options& options, const Line& line) {
 
 namespace {
 
-bool has_line(const std::string& op, const std::function<bool(const Line&)>& holds) {
-  for (auto& family : table())
-    for (auto& line : family.lines)
-      if (op == line.name && holds(line)) return true;
-  return false;
-}
-
 // Who asks for an operator is told where the files have no case of it.
 void note_missing_cases(const Options& options, Checklist& list) {
   if (options.op.empty()) return;
@@ -122,12 +115,13 @@ Checklist make_checklist(const Options& options, const Subject& subject,
   if (wants("joint") && options.op.empty() && !options.dtype)
     list.checks = all_joint_checks(options, subject, command, resumption.passed, listener.alive);
   if (wants("cases")) {
-    const auto wanted = [&](const std::string& op) {
-      return has_line(op, [&](auto& line) { return is_asked_for(options, line); });
-    };
+    std::set<std::string> wanted;
+    for (auto& family : table())
+      for (auto& line : family.lines)
+        if (is_asked_for(options, line)) wanted.insert(line.name);
     const auto& without = resumption.without_files;
     list.cases = read_case_folder(options.cases, subject.reference,
-                                  {.wanted = wanted,
+                                  {.wanted = [&](auto& op) { return wanted.contains(op); },
                                    .without = {without.begin(), without.end()},
                                    .begins = listener.reading});
     note_cases_beside(options, list);

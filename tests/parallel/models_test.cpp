@@ -17,7 +17,7 @@ using namespace tenon::test;
 
 namespace {
 
-const int kSteps = kSanitized ? 5 : 50;
+const int kSteps = kSanitized ? 5 : 20;
 
 // All parameters and buffers after some steps; `loss_of` calls a model with the next batch.
 template <class Model, class LossOf>
