@@ -107,6 +107,19 @@ BOOST_AUTO_TEST_CASE(factors_at_the_boundaries_of_blocks) {
       }
 }
 
+// Vectors whose rows are half a page long lie further apart while they are rotated.
+BOOST_AUTO_TEST_CASE(vectors_with_gaps_between_their_rows) {
+  const int64_t n = 256;  // 2048 bytes
+  const Tensor x = sample({n, n}, 0.7), symmetric = x + turned(x);
+  const auto [w, v] = eigh(symmetric);
+  require_close(matmul(v * w, turned(v)), symmetric, 4 * largest(x), "V w V^T");
+  require_orthonormal(v, "eigenvectors");
+  const auto [u, s, vh] = svd(x);
+  require_close(matmul(u * s, vh), x, 4 * largest(x), "U S V^T");
+  require_orthonormal(u, "U");
+  require_orthonormal(turned(vh), "V");
+}
+
 // Large matrices have the signs of small ones.
 BOOST_AUTO_TEST_CASE(signs_of_blocked_r) {
   // Of an ill-conditioned matrix, R is not exact to the last digits.

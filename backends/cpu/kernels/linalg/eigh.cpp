@@ -14,13 +14,14 @@ namespace {
 template <class T>
 bool decompose_eigh(const T* x, int64_t n, T* w, T* v) {
   const auto at = [](int64_t i) { return static_cast<size_t>(i); };
-  std::vector<T> a(at(n * n)), rows(at(v ? n * n : 0));
+  const int64_t stride = stride_of_rows<T>(n);
+  std::vector<T> a(at(n * n)), rows(at(v ? n * stride : 0));
   std::vector<double> d(at(n)), e(at(n));
   for (int64_t i = 0; i < n; ++i) std::copy(x + i * n, x + i * n + i + 1, a.begin() + i * n);
   const int exponent = exponent_of(a.data(), n * n);
   scale(a.data(), n * n, -exponent);
   const auto blocks = make_tridiagonal(a.data(), n, d.data(), e.data());
-  if (v) turned_product(blocks, n, rows.data());
+  if (v) turned_product(blocks, n, rows.data(), stride);
   RotationQueue<T> rotations(v ? rows.data() : nullptr, n);
   if (!diagonalize(d.data(), e.data(), n, std::numeric_limits<T>::epsilon(), rotations))
     return false;
@@ -29,7 +30,7 @@ bool decompose_eigh(const T* x, int64_t n, T* w, T* v) {
   std::stable_sort(order.begin(), order.end(),
                    [&](int64_t i, int64_t j) { return d[at(i)] < d[at(j)]; });
   for (int64_t i = 0; i < n; ++i) w[i] = static_cast<T>(d[at(order[at(i)])]);
-  if (v) write_columns(rows.data(), order, n, v, n);
+  if (v) write_columns(rows.data(), stride, order, n, v, n);
   scale(w, n, exponent);
   return true;
 }

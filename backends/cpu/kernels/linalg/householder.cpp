@@ -175,12 +175,12 @@ void apply_all(const ReflectorBlocks<T>& blocks, T* y, int64_t columns, bool uni
 }
 
 template <class T>
-void turned_product(const ReflectorBlocks<T>& blocks, int64_t n, T* q) {
-  std::fill(q, q + n * n, T(0));
-  for (int64_t i = 0; i < n; ++i) q[i * n + i] = 1;
+void turned_product(const ReflectorBlocks<T>& blocks, int64_t n, T* q, int64_t stride) {
+  std::fill(q, q + n * stride, T(0));
+  for (int64_t i = 0; i < n; ++i) q[i * stride + i] = 1;
   // Of blocks later in the product, rows and columns are among those of the earlier ones.
   for (auto block = blocks.rbegin(); block != blocks.rend(); ++block)
-    block->apply_right({q + block->first() * (n + 1), n, 1}, block->length(), true);
+    block->apply_right({q + block->first() * (stride + 1), stride, 1}, block->length(), true);
 }
 
 template class ReflectorBlock<float>;
@@ -193,7 +193,7 @@ template ReflectorBlocks<float> blocked_qr(float*, int64_t, int64_t);
 template ReflectorBlocks<double> blocked_qr(double*, int64_t, int64_t);
 template void apply_all(const ReflectorBlocks<float>&, float*, int64_t, bool);
 template void apply_all(const ReflectorBlocks<double>&, double*, int64_t, bool);
-template void turned_product(const ReflectorBlocks<float>&, int64_t, float*);
-template void turned_product(const ReflectorBlocks<double>&, int64_t, double*);
+template void turned_product(const ReflectorBlocks<float>&, int64_t, float*, int64_t);
+template void turned_product(const ReflectorBlocks<double>&, int64_t, double*, int64_t);
 
 }  // namespace tenon::cpu

@@ -61,9 +61,9 @@ ReflectorBlocks<T> blocked_qr(T* a, int64_t m, int64_t n);
 // y (m, columns) = Q y; `unit` says that y is a unit matrix.
 template <class T>
 void apply_all(const ReflectorBlocks<T>& blocks, T* y, int64_t columns, bool unit);
-// q (n, n) = Q^T
+// q (n, n), whose rows are `stride` apart, = Q^T
 template <class T>
-void turned_product(const ReflectorBlocks<T>& blocks, int64_t n, T* q);
+void turned_product(const ReflectorBlocks<T>& blocks, int64_t n, T* q, int64_t stride);
 
 extern template class ReflectorBlock<float>;
 extern template class ReflectorBlock<double>;

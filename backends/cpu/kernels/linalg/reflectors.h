@@ -44,17 +44,17 @@ void rotate(T* __restrict x, T* __restrict y, int64_t n, T c, T s) {
   }
 }
 
-// Columns i of to (n, count), `step` apart, are rows order[i] of `rows`, in tiles that stay in the
-// cache.
+// Columns i of to (n, count), `step` apart, are rows order[i] of `rows`, `stride` apart, in tiles
+// that stay in the cache.
 template <class T>
-void write_columns(const T* rows, const std::vector<int64_t>& order, int64_t n, T* to,
-                   int64_t step) {
+void write_columns(const T* rows, int64_t stride, const std::vector<int64_t>& order, int64_t n,
+                   T* to, int64_t step) {
   constexpr int64_t kTile = 16;
   const auto count = static_cast<int64_t>(order.size());
   for (int64_t begin = 0; begin < count; begin += kTile)
     for (int64_t j = 0; j < n; j += kTile)
       for (int64_t i = begin; i < std::min(count, begin + kTile); ++i) {
-        const T* const row = rows + order[static_cast<size_t>(i)] * n;
+        const T* const row = rows + order[static_cast<size_t>(i)] * stride;
         for (int64_t c = j; c < std::min(n, j + kTile); ++c) to[c * step + i] = row[c];
       }
 }

@@ -71,7 +71,8 @@ void turn_strip_twice(T* row, int64_t step, const T* first, const T* second, int
 }  // namespace
 
 template <class T>
-RotationQueue<T>::RotationQueue(T* rows, int64_t width) : rows_(rows), width_(width) {
+RotationQueue<T>::RotationQueue(T* rows, int64_t width)
+    : rows_(rows), width_(width), stride_(stride_of_rows<T>(width)) {
   if (!rows) return;
   factors_.reserve(static_cast<size_t>(2 * (kSweeps + 1) * width));
   padded_.reserve(factors_.capacity());
@@ -128,13 +129,13 @@ template <class T>
 template <int Lanes, class Part>
 void RotationQueue<T>::turn(int64_t column, Part part) {
   for (const Pass& p : passes_) {
-    T* const row = rows_ + p.first * width_ + column;
+    T* const row = rows_ + p.first * stride_ + column;
     const T* const factors = padded_.data() + p.begin;
     if (p.twice)
-      turn_strip_twice<T, Lanes>(row, p.step * width_, factors, factors + 2 * p.count, p.count,
+      turn_strip_twice<T, Lanes>(row, p.step * stride_, factors, factors + 2 * p.count, p.count,
                                  part);
     else
-      turn_strip<T, Lanes>(row, p.step * width_, factors, p.count, part);
+      turn_strip<T, Lanes>(row, p.step * stride_, factors, p.count, part);
   }
 }
 

@@ -9,10 +9,20 @@
 
 namespace tenon::cpu {
 
+// How far apart rows of `width` elements lie that are rotated. A multiple of half a page would put
+// a strip of all rows into a few sets of the cache, where it does not stay: that takes up to 1.7
+// times as long.
+template <class T>
+constexpr int64_t stride_of_rows(int64_t width) {
+  constexpr int64_t size = sizeof(T), half_a_page = 2048, line = 64;
+  return width * size % half_a_page ? width : width + line / size;
+}
+
 template <class T>
 class RotationQueue {
  public:
-  // For rows of `width` elements; null where nobody wants them to be rotated.
+  // For rows of `width` elements, stride_of_rows() apart; null where nobody wants them to be
+  // rotated.
   RotationQueue(T* rows, int64_t width);
 
   // What is added next turns rows (first, first + 1), then (first + 1, first + 2) and so on, or
@@ -44,7 +54,7 @@ class RotationQueue {
   void turn(int64_t column, Part part);
 
   T* const rows_;
-  const int64_t width_;
+  const int64_t width_, stride_;
   std::vector<Sweep> sweeps_;
   std::vector<Pass> passes_;
   std::vector<T> factors_, padded_;  // c and s of each rotation

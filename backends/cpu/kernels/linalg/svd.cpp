@@ -138,10 +138,11 @@ bool bidiagonal_svd(std::vector<T>& a, int64_t m, int64_t n, int64_t columns, bo
     for (int64_t i = 1; i < n; ++i) std::fill_n(a.data() + i * n, i, T(0));
   }
   auto both = make_bidiagonal(a.data(), n);
-  std::vector<T> left(at(vectors ? n * n : 0)), right(left.size());
+  const int64_t stride = stride_of_rows<T>(n);
+  std::vector<T> left(at(vectors ? n * stride : 0)), right(left.size());
   if (vectors) {
-    turned_product(both.left, n, left.data());
-    turned_product(both.right, n, right.data());
+    turned_product(both.left, n, left.data(), stride);
+    turned_product(both.right, n, right.data(), stride);
   }
   RotationQueue<T> turns_left(vectors ? left.data() : nullptr, n),
       turns_right(vectors ? right.data() : nullptr, n);
@@ -158,10 +159,10 @@ bool bidiagonal_svd(std::vector<T>& a, int64_t m, int64_t n, int64_t columns, bo
   for (int64_t i = 0; i < n; ++i) {
     const int64_t from = order[at(i)];
     const T sign = std::signbit(d[from]) ? T(-1) : T(1);
-    for (int64_t c = 0; c < n; ++c) v[i * n + c] = sign * right[at(from * n + c)];
+    for (int64_t c = 0; c < n; ++c) v[i * n + c] = sign * right[at(from * stride + c)];
   }
   if (m > n) std::fill(u, u + m * columns, T(0));
-  write_columns(left.data(), order, n, u, columns);
+  write_columns(left.data(), stride, order, n, u, columns);
   for (int64_t i = n; i < columns; ++i) u[i * columns + i] = 1;
   apply_all(blocks, u, columns, false);
   return true;
