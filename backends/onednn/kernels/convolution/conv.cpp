@@ -7,7 +7,7 @@
 namespace tenon::onednn {
 namespace {
 
-enum Operand : size_t { kIn, kWeight, kBias, kResidual, kOut, kKeptWeight, kOperands };
+enum ConvOperand : size_t { kIn, kWeight, kBias, kResidual, kOut, kKeptWeight, kOperands };
 
 // Images that a job takes through the blocked layouts at a time should stay in its cache.
 constexpr int64_t kCacheBytes = 256 << 10;
@@ -224,7 +224,7 @@ tn_plan* make_conv(tn_device*, const Request& request) {
                                                      : make_through(conv, ending);
 }
 
-const sdk::Kernel registration({"conv2d", "conv2d_backward_input", "conv2d_backward_weight"},
+const sdk::Kernel convolutions({"conv2d", "conv2d_backward_input", "conv2d_backward_weight"},
                                make_conv);
 
 }  // namespace

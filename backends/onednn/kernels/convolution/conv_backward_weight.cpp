@@ -12,7 +12,7 @@
 namespace tenon::onednn {
 namespace {
 
-enum Operand : size_t { kGradient, kX, kOut };
+enum GradientOperand : size_t { kGradient, kX, kWeightGradient };
 
 struct WeightGradient {
   const Conv& conv;
@@ -142,7 +142,8 @@ tn_plan* make_backward_weight(const Conv& conv) {
                          gradient.on_rows() ? primitive.layout(DNNL_ARG_DIFF_DST)
                                             : conv.y_slice(run.images, some),
                          (run.image * image_size + at * conv.y_strides[1]) * conv.element};
-        Argument weight{DNNL_ARG_DIFF_WEIGHTS, kOut, conv.weight_slice(some, conv.cg, result),
+        Argument weight{DNNL_ARG_DIFF_WEIGHTS, kWeightGradient,
+                        conv.weight_slice(some, conv.cg, result),
                         at * conv.cg * conv.taps() * result_element};
         if (adds_up) {
           weight.operand = kWorkspace;

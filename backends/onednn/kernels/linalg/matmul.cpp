@@ -381,7 +381,7 @@ tn_plan* make_product(tn_device*, const Request& request) {
       options);
 }
 
-const sdk::Kernel registration({"matmul", "linear", "linear_relu"}, make_product);
+const sdk::Kernel products({"matmul", "linear", "linear_relu"}, make_product);
 
 }  // namespace
 }  // namespace tenon::onednn

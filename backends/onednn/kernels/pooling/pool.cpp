@@ -12,7 +12,7 @@
 namespace tenon::onednn {
 namespace {
 
-enum Operand : size_t { kFrom, kTo };
+enum PoolOperand : size_t { kFrom, kTo };
 
 // Estimated nanoseconds below which waking another thread costs more than it saves.
 constexpr double kSerialNs = 20'000;
@@ -100,7 +100,7 @@ tn_plan* make_average(tn_device*, const Request& request) {
     const int64_t some = std::min(each, average.planes - at);
     auto& primitive = known[some];
     if (!primitive) primitive = average.primitive(some);
-    const auto argument = [&](int name, Operand operand, int64_t plane) {
+    const auto argument = [&](int name, PoolOperand operand, int64_t plane) {
       return Argument{name, operand, primitive.layout(name),
                       at * plane * static_cast<int64_t>(dnnl_data_type_size(average.type))};
     };
@@ -120,7 +120,7 @@ tn_plan* make_average(tn_device*, const Request& request) {
       options);
 }
 
-const sdk::Kernel registration({"avg_pool2d", "avg_pool2d_backward"}, make_average);
+const sdk::Kernel average_pools({"avg_pool2d", "avg_pool2d_backward"}, make_average);
 
 }  // namespace
 }  // namespace tenon::onednn
