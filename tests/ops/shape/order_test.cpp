@@ -48,6 +48,23 @@ BOOST_AUTO_TEST_CASE(methods_are_the_functions) {
   BOOST_CHECK(x.to(f32).type_as(x).dtype() == f64);
 }
 
+// Lines of many packets that lie a few elements further in the result than in the source.
+BOOST_AUTO_TEST_CASE(long_lines_move_by_any_number_of_elements) {
+  constexpr int64_t rows = 3, length = 1027;
+  std::vector<double> values(rows * length);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<double>(i % 101);
+  for (DType dtype : {u8, bf16, f32, f64})
+    for (int64_t shift : {1, 3, 16, 64, 500, 1000}) {
+      const Tensor x = tensor(values, {rows, length}).to(dtype), y = x.roll(shift, 1).to(f64);
+      std::vector<double> expected(values.size());
+      for (int64_t r = 0; r < rows; ++r)
+        for (int64_t c = 0; c < length; ++c)
+          expected[static_cast<size_t>(r * length + (c + shift) % length)] =
+              values[static_cast<size_t>(r * length + c)];
+      BOOST_TEST(y.to_vector<double>() == expected, "a shift by " << shift);
+    }
+}
+
 BOOST_AUTO_TEST_CASE(diagonals_share_storage_and_copies_do_not) {
   const Tensor x = numbered({3, 4});
   x.diagonal(-1).fill_(9);
