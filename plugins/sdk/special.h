@@ -53,11 +53,11 @@ struct Lgamma {
   }
 };
 
-// pi / tan(pi x), from the part of x behind the point, which is exact.
+// pi / tan(pi x), from the distance to the nearest whole number, which is exact.
 TN_HD double pi_cot_pi(double x) {
   constexpr double pi = 3.14159265358979323846;
-  const double part = x - std::floor(x);
-  return part == 0.5 ? 0.0 : pi / std::tan(pi * part);
+  const double part = x - std::nearbyint(x);
+  return std::fabs(part) == 0.5 ? 0.0 : pi / std::tan(pi * part);
 }
 
 // The logarithmic derivative of the gamma function, in f64: by the recurrence psi(x + 1) = psi(x) +
@@ -107,8 +107,9 @@ TN_HD double zeta_of(int s, double x) {
   if (!(x <= 0)) return zeta_of_positive(s, x);
   const double part = x - std::floor(x);
   if (!(part > 0)) return double(INFINITY);
-  // The terms below 0 are, except for their sign, those from 1 - part to -x.
-  const double below = zeta_of_positive(s, 1 - part) - zeta_of_positive(s, 1 - x);
+  // The terms below 0 are, except for their sign, those from 1 - part to -x. The distance to the
+  // whole number above is exact, where 1 - part is not.
+  const double below = zeta_of_positive(s, std::ceil(x) - x) - zeta_of_positive(s, 1 - x);
   return zeta_of_positive(s, part) + (s % 2 ? -below : below);
 }
 
@@ -129,7 +130,7 @@ struct Polygamma {
 };
 
 // The inverse of erf: the rational functions of Giles' and Wichura's kind as PyTorch has them, and
-// two steps of Newton's method.
+// two steps of Halley's method. Newton's leave half of the digits near 1.
 struct Erfinv {
   template <class T>
   TN_HD T operator()(T y) const {
@@ -156,7 +157,8 @@ struct Erfinv {
       // Near 1 the difference is that of the complements, which are exact there.
       const double off =
           size <= 0.7 ? std::erf(x) - y : std::copysign((1 - size) - std::erfc(std::fabs(x)), y);
-      x -= off / (slope * std::exp(-x * x));
+      const double newton = off / (slope * std::exp(-x * x));
+      x -= newton / (1 + x * newton);
     }
     return x;
   }

@@ -47,6 +47,42 @@ BOOST_AUTO_TEST_CASE(gradients_of_one_operand) {
   check_gradients([](auto& v) { return clamp(v[0], -0.5, 0.7); }, {x}, "clamp");
 }
 
+// The values and slopes are those of the formula, from mpmath.
+BOOST_AUTO_TEST_CASE(gelu_by_tanh_keeps_its_digits) {
+  const std::vector<double> at = {-5, -4.5, -3.5, -3, -2.75, -2, -1.5, 2},
+                            values = {-2.2917961966295060456e-7,  -5.1367374119586497607e-6,
+                                      -0.00061619765537366330893, -0.0036373920817730188378,
+                                      -0.0077231440736179685207,  -0.045402305912224981219,
+                                      -0.10042842301976707755,    1.9545976940877750188},
+                            slopes = {-1.5463619875325945956e-6, -2.9322270442755095981e-5,
+                                      -0.0024226437601164310328, -0.011584166630969726204,
+                                      -0.021948921593498213924,  -0.086099256623618381565,
+                                      -0.12771079315143308158,   1.0860992566236183816};
+  const auto compare = [&](const Tensor& found, const std::vector<double>& exact, double error) {
+    const auto list = found.to(f64).to_vector<double>();
+    for (size_t i = 0; i < exact.size(); ++i) {
+      BOOST_TEST_CONTEXT(found.dtype() << " at " << at[i])
+      BOOST_TEST(std::abs(list[i] - exact[i]) <=
+                 error * std::abs(exact[i]) + (found.dtype() == f16 ? 0x1.02p-25 : 0));
+    }
+  };
+  // Half a unit in the last place of the half types.
+  const std::vector<std::pair<DType, double>> errors = {
+      {f64, 1e-14}, {f32, 1e-5}, {bf16, 0x1.02p-9}, {f16, 0x1.02p-11}};
+  for (const auto& [dtype, error] : errors) {
+    Tensor x = doubles(at, {8}).to(dtype).detach().requires_grad_(), y = gelu(x, "tanh");
+    compare(y, values, error);
+    y.sum().backward();
+    compare(x.grad(), slopes, error);
+  }
+  Tensor far = doubles({-60000, -200, 200, 60000}, {4}).to(f16).detach().requires_grad_();
+  Tensor y = gelu(far, "tanh");
+  require_values(y.detach().to(f64), {4}, {0, 0, 200, 60000}, 32);
+  y.backward(ones({4}).to(f16));
+  require_values(far.grad().to(f64), {4}, {0, 0, 1, 1});
+  require_values(gelu(ints({0, 2}, {2}), "tanh").to(f64), {2}, {0, 1.9545976940877750}, 1e-6);
+}
+
 BOOST_AUTO_TEST_CASE(gradients_of_two_operands_sum_over_what_was_broadcast) {
   Tensor a = sample({2, 1, 3}), b = sample({4, 1}, 1.9);
   check_gradients([](auto& v) { return v[0] + v[1]; }, {a, b}, "add");

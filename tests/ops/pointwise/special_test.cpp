@@ -62,6 +62,30 @@ BOOST_AUTO_TEST_CASE(expm1_and_log1p_are_precise_everywhere) {
   require_values(log1p(edges), {5}, {kUndefined, kEndless, kUndefined, -kEndless, 0});
 }
 
+// Relative to what mpmath gives for these arguments.
+BOOST_AUTO_TEST_CASE(digits_beside_poles_and_ends_are_kept) {
+  const auto worst = [](const Tensor& found, const std::vector<double>& exact) {
+    const auto values = found.to(f64).to_vector<double>();
+    double error = 0;
+    for (size_t i = 0; i < exact.size(); ++i)
+      error = std::max(error, std::abs(values[i] / exact[i] - 1));
+    return error;
+  };
+  const Tensor x = doubles({-1e-10, -1e-17, -1 - 0x1p-30, -2 + 0x1p-40}, {4});
+  BOOST_TEST(worst(digamma(x), {9999999999.4227839706, 99999999999999992.269, 1073741824.4227843326,
+                                -1099511627775.0772157}) < 1e-14);
+  BOOST_TEST(worst(polygamma(1, x), {99999999999999992715.0, 9.9999999999999985692e33,
+                                     1152921504606846978.6, 1.2089258196146291747e24}) < 1e-14);
+  BOOST_TEST(worst(polygamma(2, x), {1.9999999999999997814e30, 1.9999999999999995707e51,
+                                     2.4758800785707605498e27, -2.6584559915698317458e36}) < 1e-14);
+  BOOST_TEST(worst(digamma(floats({-1e-20f, 1e-20f}, {2})), {1e20, -1e20}) < 1e-6);
+  const Tensor y = doubles({0.999, 0.999999, 1 - 0x1p-30, 1 - 0x1p-52}, {4});
+  const std::vector<double> inverse = {2.3267537655135244939, 3.4589107372754987775,
+                                       4.3280282758009464554, 5.8050186831934533002};
+  BOOST_TEST(worst(erfinv(y), inverse) < 2e-15);
+  BOOST_TEST(worst(-erfinv(-y), inverse) < 2e-15);
+}
+
 BOOST_AUTO_TEST_CASE(special_functions_at_the_edges) {
   require_values(digamma(doubles({0, -0.0, -1, 1, -1.5}, {5})), {5},
                  {-kEndless, kEndless, kUndefined, -0.57721566490153286, 0.70315664064524318},
