@@ -72,6 +72,9 @@ struct TensorImpl : RefCounted, Pooled<TensorImpl> {
   }
 };
 
+// Whether a gradient of this leaf goes through hooks: `hooks` may be a list that has become empty.
+bool has_hooks(const TensorImpl& leaf);
+
 bool is_contiguous(const Shape& shape, const Strides& strides);
 
 // Returns the object behind a tensor. `impl_of` requires a defined tensor; `checked_impl` throws a

@@ -61,7 +61,6 @@ class NodeHooks {
   std::atomic<Slots*> slots_{nullptr};
 };
 
-bool has_hooks(const TensorImpl& leaf);
 // Runs the hooks of a leaf.
 Tensor run_leaf_hooks(const TensorImpl& leaf, Tensor gradient);
 

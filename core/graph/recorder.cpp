@@ -256,7 +256,7 @@ void Recorder::replaces_gradient(TensorImpl& leaf) {
   if (ignores()) return;
   if (leaf.autograd && leaf.autograd->node)
     return refuse("a tensor that is no leaf has a gradient");
-  if (leaf.autograd && leaf.autograd->hooks)
+  if (leaf.autograd && leaf.autograd->hooks && has_hooks(leaf))
     return refuse("a leaf has a hook, which a program would not call");
   Leaf& found = leaf_of(leaf);
   found.replaced = true;
@@ -304,7 +304,8 @@ int32_t Recorder::keep(const Tensor& tensor) {
   const TensorImpl& t = impl_of(tensor);
   Kept kept = values_of(tensor);
   if (t.autograd) {
-    if (t.autograd->replicas || t.autograd->hooks || t.autograd->retained)
+    const bool hooked = t.autograd->hooks && has_hooks(t);
+    if (t.autograd->replicas || hooked || t.autograd->retained)
       refuse("a result has hooks, replicas, or a gradient that it retains");
     if (!history_ || !history_->covers(t)) {
       if (t.autograd->node && !history_is_spent(tensor))

@@ -296,4 +296,33 @@ BOOST_AUTO_TEST_CASE(a_program_that_is_slower_than_its_function_is_set_aside) {
   }
 }
 
+// What a hook does besides is no part of a program: a step runs as always while there is one.
+BOOST_AUTO_TEST_CASE(a_program_goes_on_when_the_hook_of_a_parameter_is_gone) {
+  nn::Linear net(3, 2);
+  int runs = 0, calls = 0;
+  auto step = compile([&](const Tensor& x) {
+    ++runs;
+    net.zero_grad();
+    Tensor loss = net(x).sum();
+    loss.backward();
+    return loss;
+  });
+  const Tensor x = ones({4, 3});
+  for (int i = 0; i < 4; ++i) step(x);
+  BOOST_TEST(runs == 2);
+  HookHandle handle = register_hook(net.weight, [&](const Tensor& g) {
+    ++calls;
+    return g * 2.0;
+  });
+  for (int i = 0; i < 2; ++i) step(x);
+  BOOST_TEST(same_bits(net.weight.grad(), full({2, 3}, 8.0)));
+  handle.remove();
+  BOOST_TEST(calls == 2);
+  const int before = runs;
+  for (int i = 0; i < 4; ++i) step(x);
+  BOOST_TEST(runs == before);
+  BOOST_TEST(calls == 2);
+  BOOST_TEST(same_bits(net.weight.grad(), full({2, 3}, 4.0)));
+}
+
 BOOST_AUTO_TEST_SUITE_END()
