@@ -30,7 +30,6 @@ constexpr int kMostTries = 10;
 // A kind of arguments has paid for its recordings after so many replays.
 constexpr uint64_t kPaid = 16;
 // For how many sizes a function keeps programs that were derived.
-constexpr size_t kMostDerived = 64;
 
 }  // namespace
 
@@ -153,7 +152,7 @@ KindOfCall* CompiledCalls::State::kind_for(std::span<const Tensor* const> argume
       return &kinds.front();
     }
   const bool derived = dynamic_for(arguments) != nullptr;
-  const size_t most = derived ? kMostDerived : std::max<size_t>(options.max_programs, 1);
+  const size_t most = std::max<size_t>(options.max_programs, derived ? kMostDerived : 1);
   Turns& turns_of_these = derived ? derived_turns : turns;
   const bool waits_for_none = is_look_due(arguments);
   while (KindOfCall* old = oldest(derived, most)) {

@@ -44,7 +44,8 @@ struct CompileOptions {
   // For how many kinds of arguments a function keeps programs: up to four for each, such as one
   // for training and one for evaluation. The kind that was not used for the longest time goes
   // first. Where more kinds take turns, so that none is replayed often, those that are there stay
-  // for 64 calls of others, then 256, at last 65536, and the others run without a program.
+  // for 64 calls of others, then 256, at last 65536, and the others run without a program. Of sizes
+  // that follow from those of other calls (`dynamic`) there are programs for 64 at least.
   size_t max_programs = 8;
   CompilePasses passes = {};
   // Dimensions of the arguments whose sizes differ from call to call, such as {0} for batches; a

@@ -119,11 +119,16 @@ std::string CompiledCalls::explain() const {
         "  {} times the programs of the kind of arguments that was used longest ago were dropped, "
         "because CompileOptions::max_programs is {}\n",
         state.dropped, state.options.max_programs);
-  if (const uint64_t calls = state.turns.turned_away() + state.derived_turns.turned_away())
+  if (const uint64_t calls = state.turns.turned_away())
     text += fmt::format(
         "  {} calls were not recorded, because more kinds of arguments take turns than "
         "CompileOptions::max_programs: raise it, or pad the arguments to fewer shapes\n",
         calls);
+  if (const uint64_t calls = state.derived_turns.turned_away())
+    text += fmt::format(
+        "  {} calls had no program, because more than {} sizes take turns: raise "
+        "CompileOptions::max_programs beyond that, or pad the arguments to fewer sizes\n",
+        calls, std::max<size_t>(state.options.max_programs, kMostDerived));
   for (auto& known : state.dynamics) text += text_of(known);
   if (state.refuted)
     text += "  what the function does was found to differ by size in a way that no law tells\n";

@@ -300,4 +300,18 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_derived_says_why) {
   BOOST_TEST(says(halves, "does not follow from sizes of arguments"));
 }
 
+BOOST_AUTO_TEST_CASE(more_sizes_have_programs_where_the_options_say_so) {
+  const auto body = [](const Tensor& x) { return x * 2.0 + 1.0; };
+  auto usual = compile(body, {.dynamic = {0}}),
+       roomy = compile(body, {.max_programs = 100, .dynamic = {0}});
+  for (int round = 0; round < 4; ++round)
+    for (int64_t n = 2; n < 82; ++n) {
+      const Tensor x = randn({n});
+      const bool same = same_bits(usual(x), body(x)) && same_bits(roomy(x), body(x));
+      BOOST_REQUIRE(same);
+    }
+  BOOST_TEST(says(usual, "more than 64 sizes take turns: raise CompileOptions::max_programs"));
+  BOOST_TEST(!says(roomy, "take turns"));
+}
+
 BOOST_AUTO_TEST_SUITE_END()
