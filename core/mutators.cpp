@@ -197,7 +197,7 @@ Tensor& TensorMethods::scatter_add_(int64_t dim, const Tensor& index, const Tens
 Tensor& TensorMethods::index_put_(const std::vector<Tensor>& indices, const Tensor& values,
                                   bool accumulate) {
   require_tensor("index_put_", self());
-  require_tensor("index_put_", values, 2);
+  require_tensor("index_put_", values, "values");
   if (!wants_gradient(self()) && !wants_gradient(values)) {
     tenon::index_put_(self(), indices, values, accumulate);
     return self();

@@ -28,9 +28,9 @@ void require_distinct_elements(const CallDesc& call, size_t input) {
   const TensorDesc& t = *call.inputs[input];
   if (elements_overlap(t.shape, t.strides))
     throw ValueError(fmt::format(
-        "{}: argument {} is changed in place, but several elements of this tensor of shape {} may "
+        "{}: {} is changed in place, but several elements of this tensor of shape {} may "
         "share one place in memory, as after expand or unfold; change a .contiguous() copy of it{}",
-        call.op->name, input, t.shape, path_suffix()));
+        call.op->name, input_name(*call.op, input, call.inputs.size()), t.shape, path_suffix()));
 }
 
 // Plugins are told that each input of a pointwise operator has the shape of the result.
@@ -46,9 +46,10 @@ void require_broadcast(const PlanEntry& entry) {
     }
     if (!fits)
       throw ShapeError(
-          fmt::format("{}: argument {} has shape {}, which does not fit into the "
+          fmt::format("{}: {} has shape {}, which does not fit into the "
                       "result's {}{}",
-                      entry.call.op->name, i, t->shape, result, path_suffix()));
+                      entry.call.op->name, input_name(*entry.call.op, i, entry.call.inputs.size()),
+                      t->shape, result, path_suffix()));
   }
 }
 

@@ -7,8 +7,8 @@
 namespace tenon {
 
 namespace {
-std::string name_argument(size_t argument, const Tensor& tensor) {
-  return fmt::format("argument {}, {} of shape {},", argument, tensor.dtype(), tensor.shape());
+std::string name_argument(const std::string& input, const Tensor& tensor) {
+  return fmt::format("{}, {} of shape {},", input, tensor.dtype(), tensor.shape());
 }
 // What the user can do about it.
 const char* remedy() {
@@ -18,13 +18,13 @@ const char* remedy() {
 }
 }  // namespace
 
-MisplacedError::MisplacedError(const char* op, size_t argument, const Tensor& tensor, Device wanted,
-                               const std::string& where)
+MisplacedError::MisplacedError(const char* op, const std::string& input, const Tensor& tensor,
+                               Device wanted, const std::string& where)
     : DeviceError(fmt::format("{}: {} is on {}, but the operator runs on {}; {}{}", op,
-                              name_argument(argument, tensor), tensor.device(), wanted, remedy(),
+                              name_argument(input, tensor), tensor.device(), wanted, remedy(),
                               where)),
       op(op),
-      argument(name_argument(argument, tensor)),
+      argument(name_argument(input, tensor)),
       tensor(tensor),
       wanted(wanted),
       explained(ReplicaScope::active()) {}

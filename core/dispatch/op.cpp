@@ -17,6 +17,16 @@ const Op*& list_head() {
 Op::Op(const OpSpec& spec) : OpSpec(spec), next(list_head()) { list_head() = this; }
 const Op* all_ops() { return list_head(); }
 
+std::string input_name(const Op& op, size_t i, size_t count) {
+  std::string_view names = op.inputs ? op.inputs : count == 1 ? "x" : "";
+  for (size_t k = 0; k < i && !names.empty(); ++k) {
+    const size_t blank = names.find(' ');
+    names = blank == names.npos ? "" : names.substr(blank + 1);
+  }
+  return names.empty() ? fmt::format("argument {}", i)
+                       : std::string(names.substr(0, names.find(' ')));
+}
+
 std::string conversion_to(DType dtype, const char* what) {
   return fmt::format("convert {} with .to(tenon::{})", what,
                      dtype == DType::boolean ? "boolean" : name_of(dtype));
@@ -50,8 +60,9 @@ void Infer::output_in_place(size_t i) {
 
 void Infer::require_dtype(bool ok, size_t i, const char* wanted, DType remedy) const {
   if (!ok)
-    throw DTypeError(fmt::format("{}: argument {} has dtype {}, but must be {}; {}{}", op.name, i,
-                                 in(i).dtype, wanted, conversion_to(remedy), path_suffix()));
+    throw DTypeError(fmt::format("{}: {} has dtype {}, but must be {}; {}{}", op.name,
+                                 input_name(op, i, size()), in(i).dtype, wanted,
+                                 conversion_to(remedy), path_suffix()));
 }
 
 void Infer::shape_error(const std::string& message) const {

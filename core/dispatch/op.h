@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -153,6 +154,9 @@ enum class AutocastRule : uint8_t {
 // adds itself to `all_ops()`.
 struct OpSpec {
   const char* name;
+  // The names that its function gives the inputs, with blanks between them: "x weight bias". Errors
+  // call them that. Without it, a single input is x, and several are numbered.
+  const char* inputs = nullptr;
   InferRule infer = nullptr;
   GradRule gradient = nullptr;  // if null, the result never requires a gradient
   uint32_t saves_inputs = 0;    // bit i: the gradient rule reads input i
@@ -210,6 +214,8 @@ struct Op : OpSpec {
 // Returns the first of all operators, which are linked through `next`.
 TENON_API const Op* all_ops();
 
+// Returns what errors call an input of a call that has `count`: "weight", or "argument 1".
+std::string input_name(const Op& op, size_t i, size_t count);
 // Throws an Error unless the call has as many numbers as its operator says. Kernels rely on it.
 void require_scalars(const CallDesc& call);
 
@@ -241,8 +247,6 @@ Tensor make_view(const Tensor& base, const Shape& shape, const Strides& strides,
 int64_t wrap_dim(int64_t dim, int64_t rank, const char* op);
 // Returns the advice "convert it with .to(tenon::f32)".
 std::string conversion_to(DType dtype, const char* what = "it");
-// Throws the ValueError "<op>: argument <i> is an undefined tensor" if one is undefined.
-void require_defined(const char* op, std::initializer_list<const Tensor*> tensors);
 // Sums a gradient over the dimensions that broadcasting expanded, so that it has the shape `shape`.
 Tensor sum_to(const Tensor& gradient, const Shape& shape);
 

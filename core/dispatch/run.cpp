@@ -49,8 +49,8 @@ class Arguments {
     std::copy(inputs.begin(), inputs.end(), used_);
     for (size_t i = 0; i < count_; ++i)
       if (used_[i] && !used_[i]->defined())
-        throw ValueError(
-            fmt::format("{}: argument {} is an undefined tensor{}", op.name, i, path_suffix()));
+        throw ValueError(fmt::format("{}: {} is an undefined tensor{}", op.name,
+                                     input_name(op, i, count_), path_suffix()));
     device_ = out ? impl_of(*out).device : device_of_call(used());
     for (size_t i = 0; i < count_; ++i)
       if (used_[i] && impl_of(*used_[i]).device != device_) bring(op, i);
@@ -70,7 +70,7 @@ class Arguments {
   void bring(const Op& op, size_t i) {
     auto& t = impl_of(*used_[i]);
     if (!t.autograd || !t.autograd->replicas)
-      throw MisplacedError(op.name, i, *used_[i], device_, path_suffix());
+      throw MisplacedError(op.name, input_name(op, i, count_), *used_[i], device_, path_suffix());
     own(i, resolve_replica(*used_[i], device_));
   }
 

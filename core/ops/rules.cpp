@@ -15,19 +15,13 @@ namespace tenon {
 
 // ---- on the way in ----
 
-void throw_undefined(const char* op, size_t argument) {
-  throw ValueError(
-      fmt::format("{}: argument {} is an undefined tensor; give it values first, e.g. with "
-                  "tenon::zeros",
-                  op, argument));
+void throw_undefined(const char* op, const char* name) {
+  throw ValueError(fmt::format(
+      "{}: {} is an undefined tensor; give it values first, e.g. with tenon::zeros", op, name));
 }
 
-void require_defined(const char* op, std::initializer_list<const Tensor*> tensors) {
-  size_t i = 0;
-  for (auto* t : tensors) {
-    if (!t->defined()) throw_undefined(op, i);
-    ++i;
-  }
+void throw_undefined(const char* op, const char* list, size_t i) {
+  throw_undefined(op, fmt::format("{}[{}]", list, i).c_str());
 }
 
 namespace {
@@ -59,11 +53,12 @@ void rethrow_in(const char* function) {
   }
 }
 
-void require_same_dtype(const char* op, const Tensor& a, const Tensor& b) {
-  require_defined(op, {&a, &b});
-  if (dtype_of(a) != dtype_of(b))
-    throw DTypeError(fmt::format("{}: argument 0 is {}, argument 1 {}; {}", op, dtype_of(a),
-                                 dtype_of(b), conversion_to(dtype_of(a), "argument 1")));
+void require_same_dtype(const char* op, const NamedArgument& a, const NamedArgument& b) {
+  require_defined(op, {a, b});
+  const DType wanted = dtype_of(a.tensor), found = dtype_of(b.tensor);
+  if (found != wanted)
+    throw DTypeError(fmt::format("{}: {} is {}, {} {}; {}", op, a.name, wanted, b.name, found,
+                                 conversion_to(wanted, b.name)));
 }
 
 double epsilon_of(DType dtype) {
@@ -184,7 +179,8 @@ void infer_floating(Infer& infer) {
 void infer_slope(Infer& infer) {
   infer_floating(infer);
   const TensorDesc &gradient = infer.in(0), &saved = infer.in(1);
-  infer.require_dtype(saved.dtype == gradient.dtype, 1, "the dtype of argument 0", gradient.dtype);
+  infer.require_dtype(saved.dtype == gradient.dtype, 1, "the dtype of the gradient",
+                      gradient.dtype);
 }
 
 void infer_numeric(Infer& infer) {

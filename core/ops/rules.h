@@ -16,12 +16,26 @@ inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // ---- checks and conversions of arguments ----
 
-// Throws the ValueError "<op>: argument <i> is an undefined tensor …".
-[[noreturn]] void throw_undefined(const char* op, size_t argument);
+// Throws the ValueError "<op>: <name> is an undefined tensor …".
+[[noreturn]] void throw_undefined(const char* op, const char* name);
+// The same of an element of a list, "tensors[2]".
+[[noreturn]] void throw_undefined(const char* op, const char* list, size_t i);
 // Throws the same unless x is defined. Inline, because every public function begins with it.
-inline void require_tensor(const char* op, const Tensor& x, size_t argument = 0) {
+inline void require_tensor(const char* op, const Tensor& x, const char* name = "x") {
   if (!x.defined()) [[unlikely]]
-    throw_undefined(op, argument);
+    throw_undefined(op, name);
+}
+inline void require_tensor(const char* op, const Tensor& x, const char* list, size_t i) {
+  if (!x.defined()) [[unlikely]]
+    throw_undefined(op, list, i);
+}
+// An argument with its name.
+struct NamedArgument {
+  const char* name;
+  const Tensor& tensor;
+};
+inline void require_defined(const char* op, std::initializer_list<NamedArgument> arguments) {
+  for (auto& each : arguments) require_tensor(op, each.tensor, each.name);
 }
 // Throws the Error that is being handled again, with the name of the function that the user called
 // before that of the operator of which it is made: "kl_div: sub: shapes …". For the handler of a
@@ -39,7 +53,7 @@ inline bool wants_gradient(const Tensor& x) {
 }
 
 // Throws a ValueError unless both are defined, and a DTypeError unless they have one dtype.
-void require_same_dtype(const char* op, const Tensor& a, const Tensor& b);
+void require_same_dtype(const char* op, const NamedArgument& a, const NamedArgument& b);
 // Returns the distance from 1 to the next number of a floating dtype.
 double epsilon_of(DType dtype);
 

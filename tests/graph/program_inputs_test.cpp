@@ -133,7 +133,7 @@ BOOST_AUTO_TEST_CASE(inputs_of_another_size_or_dtype_are_refused) {
       .inside(64)
       .node(where)
       .result(3, of("f64", 8))
-      .refused("argument 2 has dtype u8");
+      .refused("b has dtype u8");
 }
 
 BOOST_AUTO_TEST_CASE(outputs_that_nobody_wants_are_not_written) {

@@ -261,7 +261,7 @@ BOOST_AUTO_TEST_CASE(a_parameter_on_another_device_is_named) {
       [&] {
         net(ones({2, 4}));
       },
-      "linear: the input is on cpu:0, but the parameters of Linear are on cpu:1 (argument 1, f32 "
+      "linear: the input is on cpu:0, but the parameters of Linear are on cpu:1 (weight, f32 "
       "of shape (3, 4), "
       "is \"weight\"); move the input with .to(\"cpu:1\"), or the model with .to(\"cpu:0\") (in "
       "module Net.fc)");
@@ -271,7 +271,7 @@ BOOST_AUTO_TEST_CASE(a_parameter_on_another_device_is_named) {
       [&] {
         net(ones({2, 4}));
       },
-      "linear: argument 1, f32 of shape (3, 4), is on cpu:1, but the operator");
+      "linear: weight, f32 of shape (3, 4), is on cpu:1, but the operator");
   require_error<DeviceError>(
       [&] {
         net(ones({2, 4}));
@@ -294,21 +294,21 @@ BOOST_AUTO_TEST_CASE(an_input_on_another_device_is_named) {
   Net net;
   net.to("cpu:1");
   require_error<DeviceError>([&] { net(zeros({3}, {.dtype = i64})); },
-                             "embedding: the input (argument 1, i64 of shape (3,)) is on cpu:0, "
+                             "embedding: the input (indices, i64 of shape (3,)) is on cpu:0, "
                              "but the parameters of Embedding are on "
                              "cpu:1; move the input with .to(\"cpu:1\"), or the model with "
                              ".to(\"cpu:0\") (in module Net.table)");
   require_error<DeviceError>([&] { net(ones({2})); },
-                             "add: the input (argument 1, f32 of shape (2,)) is on cpu:0, but the "
+                             "add: the input (b, f32 of shape (2,)) is on cpu:0, but the "
                              "parameters of Net are on cpu:1;");
   net.first = false;
   require_error<DeviceError>([&] { net(ones({2})); },
                              "add: the input is on cpu:0, but the parameters of Net are on cpu:1 "
-                             "(argument 1, f32 of shape (2,), is \"shift\");");
+                             "(b, f32 of shape (2,), is \"shift\");");
   BOOST_TEST(net(ones({2}, {.device = "cpu:1"})).device() == Device("cpu:1"));
   // Without a module there is nobody to ask whose input it is.
   require_error<DeviceError>([&] { ones({2}) + ones({2}, {.device = "cpu:1"}); },
-                             "add: argument 1, f32 of shape (2,), is on cpu:1, but");
+                             "add: b, f32 of shape (2,), is on cpu:1, but");
 }
 
 namespace {

@@ -19,6 +19,7 @@
 
 #include "ops/arguments.h"
 #include "support/drain.h"
+#include "support/expect.h"
 
 namespace tenon::test::bad_arguments {
 
@@ -110,9 +111,14 @@ inline bool names_argument(std::string_view text, const Line& line, const List& 
     called.insert(std::string(text.substr(0, colon)));
     text.remove_prefix(colon + 2);
   }
-  for (const char* which : {"argument", "tensor", "operand", "operands", "dim", "dimension",
-                            "index", "label", "input", "number"})
+  if (has(text, " is an undefined tensor")) text = text.substr(0, text.find(" is an undefined"));
+  for (const char* which :
+       {"tensor", "operand", "operands", "dim", "dimension", "index", "label", "input", "number"})
     if (arguments::has_word(text, which)) return true;
+  // Those of a step are lists, and numbered.
+  const auto is_step = [](const std::string& name) { return name.ends_with("_step"); };
+  if (arguments::has_word(text, "argument") && std::any_of(called.begin(), called.end(), is_step))
+    return true;
   if (text.find("shape (") != text.npos) return true;
   for (auto& x : in)
     if (x.defined() && text.find(x.shape().str()) != text.npos) return true;

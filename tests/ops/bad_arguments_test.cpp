@@ -102,10 +102,10 @@ BOOST_AUTO_TEST_CASE(the_function_is_named_before_the_operator_that_refuses) {
   const Tensor x = ones({2, 3}), index = zeros({2}, {.dtype = i64});
   test::require_error<ShapeError>([&] { kl_div(x, ones({4})); }, "kl_div: mul: shapes (4,)");
   test::require_error<DTypeError>([&] { mse_loss(index, index); },
-                                  "mse_loss: mean: argument 0 has dtype i64");
+                                  "mse_loss: mean: x has dtype i64");
   test::require_error<IndexError>([&] { normalize(x, 2, 7); }, "normalize: norm: sum: dim 7");
   test::require_error<DeviceError>([&] { huber_loss(x, x.to(Device("cpu", 1))); },
-                                   "huber_loss: sub: argument 1, f32 of shape (2, 3), is on cpu:1");
+                                   "huber_loss: sub: b, f32 of shape (2, 3), is on cpu:1");
   nn::GRU layer(3, 2);
   test::require_error<DeviceError>(
       [&] {

@@ -229,7 +229,7 @@ BOOST_AUTO_TEST_CASE(an_expanded_tensor_is_refused) {
       [&] {
         batch_norm(sample({3, 4}).to(f32), one, four, {}, {}, true, 0.1, 1e-5);
       },
-      "batch_norm: argument 3 is changed in place");
+      "batch_norm: running_mean is changed in place");
   require_error<ValueError>([&] { one.fill_(2); }, "fill_: several elements");
   require_error<ValueError>([&] { one.copy_(four); }, "copy_: several elements");
   require_error<ValueError>([&] { one.uniform_(); }, "several elements");

@@ -165,6 +165,7 @@ void attention_gradient(const GradContext& c, Grads g) {
 
 const Op attention_op{{
     .name = kAttention,
+    .inputs = "query key value attn_mask",
     .infer = infer_attention,
     .gradient = attention_gradient,
     .saves_inputs = 15,
@@ -224,8 +225,7 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
     inner.attn_mask = cast(options.attn_mask);
     return scaled_dot_product_attention(cast(query), cast(key), cast(value), inner);
   }
-  const Tensor* all[] = {&query, &key, &value};
-  for (size_t i = 0; i < 3; ++i) require_tensor(kAttention, *all[i], i);
+  require_defined(kAttention, {{"query", query}, {"key", key}, {"value", value}});
   require_operands(query, key, value);
   const Tensor& mask = options.attn_mask;
   if (mask.defined() && options.is_causal)

@@ -34,7 +34,7 @@ void require_sequences(const Tensor& query, const Tensor& key, const Tensor& val
 
 void require_weights(const MultiHeadAttentionWeights& w, int64_t width, int64_t kdim,
                      int64_t vdim) {
-  require_tensor(kMultiHead, w.out_proj_weight, 6);
+  require_tensor(kMultiHead, w.out_proj_weight, "out_proj_weight");
   const auto require = [&](const Tensor& t, const char* what, const Shape& wanted) {
     if (t.defined() && !(shape_of(t) == wanted))
       throw ShapeError(fmt::format("{}: {} has shape {}, but must be {}", kMultiHead, what,
@@ -157,8 +157,7 @@ std::pair<Tensor, Tensor> attend_unbatched(const Tensor& query, const Tensor& ke
 std::pair<Tensor, Tensor> multi_head_attention_forward(
     const Tensor& query, const Tensor& key, const Tensor& value, int64_t num_heads,
     const MultiHeadAttentionWeights& weights, const MultiHeadAttentionOptions& options) try {
-  const Tensor* all[] = {&query, &key, &value};
-  for (size_t i = 0; i < 3; ++i) require_tensor(kMultiHead, *all[i], i);
+  require_defined(kMultiHead, {{"query", query}, {"key", key}, {"value", value}});
   if (query.dim() == 2 && key.dim() == 2 && value.dim() == 2)
     return attend_unbatched(query, key, value, num_heads, weights, options);
   require_sequences(query, key, value, num_heads, weights.in_proj_weight.defined());

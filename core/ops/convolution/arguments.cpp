@@ -80,8 +80,8 @@ Attrs ConvWindows::attrs(DType dtype) const {
 
 bool check_conv_tensors(const char* op, const Tensor& x, const Tensor& weight, const Tensor& bias,
                         size_t dims, bool transposed) {
-  require_tensor(op, x, 0);
-  require_tensor(op, weight, 1);
+  require_tensor(op, x);
+  require_tensor(op, weight, "weight");
   const size_t rank = shape_of(x).size();
   if ((rank != dims + 2 && rank != dims + 1) || shape_of(weight).size() != dims + 2)
     throw ShapeError(fmt::format("{}: needs an input {} and a weight ({}, {}); found {} and {}", op,

@@ -50,6 +50,7 @@ void conv2d_gradient(const GradContext& c, Grads g) {
 }
 const Op conv2d_op{{
     .name = "conv2d",
+    .inputs = "x weight bias",
     .infer = infer_conv2d,
     .gradient = conv2d_gradient,
     .saves_inputs = 3,

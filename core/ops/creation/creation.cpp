@@ -25,7 +25,7 @@ namespace tenon {
 namespace {
 
 TensorOptions like_options(const char* op, const Tensor& like, TensorOptions options) {
-  require_tensor(op, like);
+  require_tensor(op, like, "like");
   if (!options.dtype) options.dtype = dtype_of(like);
   if (!options.device) options.device = device_read_on(like);
   return options;

@@ -41,7 +41,7 @@ Tensor finished(Tensor x, const TensorOptions& options) {
 namespace {
 
 TensorOptions options_like(const Tensor& like, const char* op, TensorOptions options) {
-  require_tensor(op, like);
+  require_tensor(op, like, "like");
   if (!options.dtype) options.dtype = dtype_of(like);
   if (!options.device) options.device = device_read_on(like);
   return options;

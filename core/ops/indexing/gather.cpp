@@ -36,6 +36,7 @@ void gather_gradient(const GradContext& c, Grads g) {
 }
 const Op gather_op{{
     .name = "gather",
+    .inputs = "x index",
     .infer = infer_gather,
     .gradient = gather_gradient,
     .saves_inputs = 2,
@@ -49,7 +50,7 @@ Tensor add_at(const Shape& shape, const Tensor& values, int64_t dim, const Tenso
 }
 
 Tensor gather(const Tensor& x, int64_t dim, const Tensor& index) {
-  require_defined("gather", {&x, &index});
+  require_defined("gather", {{"x", x}, {"index", index}});
   require_index("gather", index, "index");
   if (shape_of(x).empty() && shape_of(index).empty()) {
     wrap_dim(dim, 1, "gather");

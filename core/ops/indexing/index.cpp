@@ -33,6 +33,7 @@ void index_select_gradient(const GradContext& c, Grads g) {
 }
 const Op index_select_op{{
     .name = "index_select",
+    .inputs = "x index",
     .infer = infer_index_select,
     .gradient = index_select_gradient,
     .saves_inputs = 2,
@@ -85,6 +86,7 @@ void decompose_embedding(const Call& call, Outputs& out) {
 }
 const Op embedding_op{{
     .name = "embedding",
+    .inputs = "weight indices",
     .infer = infer_embedding,
     .gradient = embedding_gradient,
     .saves_inputs = 2,
@@ -111,7 +113,7 @@ Tensor add_slices_at(const Shape& shape, const Tensor& values, int64_t dim, cons
 }
 
 Tensor embedding(const Tensor& indices, const Tensor& weight, int64_t padding_idx) {
-  require_defined("embedding", {&indices, &weight});
+  require_defined("embedding", {{"indices", indices}, {"weight", weight}});
   require_index("embedding", indices, "indices");
   const Shape& table = shape_of(weight);
   if (table.size() != 2)
@@ -123,7 +125,7 @@ Tensor embedding(const Tensor& indices, const Tensor& weight, int64_t padding_id
 }
 
 Tensor index_select(const Tensor& x, int64_t dim, const Tensor& index) {
-  require_defined("index_select", {&x, &index});
+  require_defined("index_select", {{"x", x}, {"index", index}});
   require_index("index_select", index, "index");
   if (shape_of(index).size() > 1)
     throw ShapeError(fmt::format("index_select: index must have one dimension, found shape {}",

@@ -193,7 +193,7 @@ Tensor index_put(const Tensor& x, const std::vector<Tensor>& indices, const Tens
                  bool accumulate) try {
   if (const Autocasting cast{"index_put", {&x, &values}})
     return index_put(cast(x), indices, cast(values), accumulate);
-  require_defined("index_put", {&x, &values});
+  require_defined("index_put", {{"x", x}, {"values", values}});
   const Plan plan = plan_of("index_put", x, indices);
   if (plan.count == 0) {
     const Tensor all = values.to(dtype_of(x)).expand(shape_of(x));
@@ -210,7 +210,7 @@ Tensor index_put(const Tensor& x, const std::vector<Tensor>& indices, const Tens
 
 void index_put_(const Tensor& x, const std::vector<Tensor>& indices, const Tensor& values,
                 bool accumulate) {
-  require_defined("index_put_", {&x, &values});
+  require_defined("index_put_", {{"x", x}, {"values", values}});
   require_mutable("index_put_", x);
   if (wants_gradient(values))
     throw AutogradError(
@@ -239,7 +239,7 @@ void require_elements(const char* op, const Tensor& x, const Tensor& index) {
 }  // namespace
 
 Tensor take(const Tensor& x, const Tensor& index) try {
-  require_defined("take", {&x, &index});
+  require_defined("take", {{"x", x}, {"index", index}});
   require_elements("take", x, index);
   const Tensor rows = ravel_index("take", {index}, {x.numel()});
   return index_select(flatten(x), 0, flatten(rows)).reshape(shape_of(index));
@@ -250,7 +250,7 @@ Tensor take(const Tensor& x, const Tensor& index) try {
 Tensor put(const Tensor& x, const Tensor& index, const Tensor& source, bool accumulate) try {
   if (const Autocasting cast{"put", {&x, &source}})
     return put(cast(x), index, cast(source), accumulate);
-  require_defined("put", {&x, &index, &source});
+  require_defined("put", {{"x", x}, {"index", index}, {"source", source}});
   if (index.numel() != source.numel())
     throw ShapeError(
         fmt::format("put: index has {} elements, source {}, but both must have as many",
@@ -272,7 +272,7 @@ Tensor from_beginning(const Tensor& indices, int64_t n) {
 
 Tensor take_along_dim(const Tensor& x, const Tensor& indices) try {
   const PartPath part("take_along_dim");
-  require_defined("take_along_dim", {&x, &indices});
+  require_defined("take_along_dim", {{"x", x}, {"indices", indices}});
   return gather(flatten(x), 0, from_beginning(flatten(indices), x.numel()));
 } catch (const Error&) {
   rethrow_in("take_along_dim");
@@ -280,7 +280,7 @@ Tensor take_along_dim(const Tensor& x, const Tensor& indices) try {
 
 Tensor take_along_dim(const Tensor& x, const Tensor& indices, int64_t dim) try {
   const PartPath part("take_along_dim");
-  require_defined("take_along_dim", {&x, &indices});
+  require_defined("take_along_dim", {{"x", x}, {"indices", indices}});
   const int64_t d = wrap_dim_of(x, dim, "take_along_dim");
   if (x.dim() != indices.dim())
     throw ShapeError(

@@ -28,7 +28,7 @@ Tensor run_nonzero(const Tensor& mask) {
 }
 
 void require_mask(const char* op, const Tensor& x, const Tensor& mask) {
-  require_defined(op, {&x, &mask});
+  require_defined(op, {{"x", x}, {"mask", mask}});
   if (dtype_of(mask) != DType::boolean)
     throw DTypeError(fmt::format("{}: the mask must be bool, found {}; {}", op, dtype_of(mask),
                                  conversion_to(DType::boolean)));
@@ -76,7 +76,7 @@ Tensor masked_fill(const Tensor& x, const Tensor& mask, Number value) try {
 
 Tensor masked_fill(const Tensor& x, const Tensor& mask, const Tensor& value) try {
   require_mask("masked_fill", x, mask);
-  require_tensor("masked_fill", value, 2);
+  require_tensor("masked_fill", value, "value");
   if (!shape_of(value).empty())
     throw ShapeError(
         fmt::format("masked_fill: value must have no dimensions, found shape {}", shape_of(value)));
@@ -91,7 +91,7 @@ Tensor masked_scatter(const Tensor& x, const Tensor& mask, const Tensor& source)
   if (const Autocasting cast{"masked_scatter", {&x, &source}})
     return masked_scatter(cast(x), mask, cast(source));
   require_mask("masked_scatter", x, mask);
-  require_tensor("masked_scatter", source, 2);
+  require_tensor("masked_scatter", source, "source");
   if (dtype_of(source) != dtype_of(x))
     throw DTypeError(
         fmt::format("masked_scatter: x is {}, source {}, but both must have one dtype; {}",

@@ -28,6 +28,7 @@ void scatter_gradient(const GradContext& c, Grads g) {
 }
 const Op scatter_op{{
     .name = "scatter",
+    .inputs = "x index src",
     .infer = infer_scatter,
     .gradient = scatter_gradient,
     .saves_inputs = 2,
@@ -89,6 +90,7 @@ void scatter_reduce_gradient(const GradContext& c, Grads g) {
 }
 const Op scatter_reduce_op{{
     .name = "scatter_reduce",
+    .inputs = "x index src",
     .infer = infer_scatter,
     .gradient = scatter_reduce_gradient,
     .saves_inputs = 7,
@@ -103,7 +105,7 @@ struct Scatter {
 };
 Scatter checked_scatter(const char* op, const Tensor& x, int64_t dim, const Tensor& index,
                         const Tensor& src) {
-  require_defined(op, {&x, &index, &src});
+  require_defined(op, {{"x", x}, {"index", index}, {"src", src}});
   require_index(op, index, "index");
   const int64_t d = wrap_dim_of(x, dim, op);
   if (dtype_of(src) != dtype_of(x))
@@ -164,7 +166,7 @@ Tensor scatter(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& 
 }
 
 Tensor scatter(const Tensor& x, int64_t dim, const Tensor& index, Number value) {
-  require_defined("scatter", {&x, &index});
+  require_defined("scatter", {{"x", x}, {"index", index}});
   require_held("scatter", dtype_of(x), value);
   return scatter(x, dim, index, constant(value, dtype_of(x), x.device()).expand(shape_of(index)));
 }
@@ -213,7 +215,7 @@ namespace {
 
 int64_t require_slices(const char* op, const Tensor& x, int64_t dim, const Tensor& index,
                        const Tensor& source) {
-  require_defined(op, {&x, &index, &source});
+  require_defined(op, {{"x", x}, {"index", index}, {"source", source}});
   require_index(op, index, "index");
   const int64_t d = wrap_dim_of(x, dim, op);
   Shape wanted = shape_of(x);
@@ -232,7 +234,7 @@ int64_t require_slices(const char* op, const Tensor& x, int64_t dim, const Tenso
 
 // Which slices along `dim` are listed, with size 1 in the other dimensions.
 Tensor listed(const char* op, const Tensor& x, int64_t dim, const Tensor& index) {
-  require_defined(op, {&x, &index});
+  require_defined(op, {{"x", x}, {"index", index}});
   require_index(op, index, "index");
   const int64_t d = wrap_dim_of(x, dim, op);
   if (shape_of(index).size() > 1)

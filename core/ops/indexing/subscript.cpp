@@ -14,10 +14,10 @@ namespace {
 
 bool is_mask(const Tensor& t) { return dtype_of(t) == DType::boolean || dtype_of(t) == DType::u8; }
 
-// Dimensions of x that a subscript takes, which is `argument` of those of the call.
+// Dimensions of x that a subscript takes, which has the number `argument`.
 int64_t taken_by(const Subscript& s, size_t argument) {
   if (auto* t = std::get_if<Tensor>(&s.value())) {
-    require_tensor("subscript", *t, argument);
+    require_tensor("subscript", *t, "subscripts", argument);
     return is_mask(*t) ? t->dim() : 1;
   }
   return std::holds_alternative<int64_t>(s.value()) || std::holds_alternative<Slice>(s.value());
@@ -26,9 +26,9 @@ int64_t taken_by(const Subscript& s, size_t argument) {
 // The number of dimensions that an Ellipsis stands for.
 int64_t left_over(const Tensor& x, std::span<const Subscript> subscripts) {
   int64_t taken = 0, ellipses = 0;
-  size_t argument = 0;  // that is x
+  size_t argument = 0;
   for (auto& s : subscripts) {
-    taken += taken_by(s, ++argument);
+    taken += taken_by(s, argument++);
     ellipses += std::holds_alternative<EllipsisType>(s.value());
   }
   if (ellipses > 1)
@@ -82,7 +82,7 @@ Chosen chosen_by(const Tensor& x, std::span<const Subscript> subscripts) try {
 
 // The values in x's dtype, which is no change that a gradient could be lost by.
 Tensor converted(const Tensor& values, const Tensor& x) {
-  require_tensor("subscript", values);
+  require_tensor("subscript", values, "values");
   return values.to(dtype_of(x));
 }
 

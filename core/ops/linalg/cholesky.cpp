@@ -38,8 +38,8 @@ Tensor cholesky(const Tensor& x, bool upper) {
 }
 
 Tensor cholesky_solve(const Tensor& b, const Tensor& l, bool upper) try {
-  require_tensor("cholesky_solve", b, 0);
-  require_square("cholesky_solve", l, 1);
+  require_tensor("cholesky_solve", b, "b");
+  require_square("cholesky_solve", l, "l");
   require_system("cholesky_solve", l, b, true);
   const Tensor lower = upper ? turned(l) : l;
   const Tensor y = run_system(solve_triangular_op, lower, b,

@@ -49,7 +49,7 @@ Tensor at_least(const Tensor& x, double least) { return clamp(x, least); }
 
 Tensor cdist(const Tensor& a, const Tensor& b, double p, std::string_view compute_mode) try {
   if (const Autocasting cast{"cdist", {&a, &b}}) return cdist(cast(a), cast(b), p, compute_mode);
-  require_defined("cdist", {&a, &b});
+  require_defined("cdist", {{"a", a}, {"b", b}});
   if (const Widening wide{&a, &b}) return wide.rounded(cdist(wide(a), wide(b), p, compute_mode));
   const Shape &sa = shape_of(a), &sb = shape_of(b);
   if (sa.size() < 2 || sb.size() < 2 || sa.back() != sb.back())
@@ -75,7 +75,7 @@ Tensor cdist(const Tensor& a, const Tensor& b, double p, std::string_view comput
 Tensor pairwise_distance(const Tensor& a, const Tensor& b, double p, double eps, bool keepdim) try {
   if (const Autocasting cast{"pairwise_distance", {&a, &b}})
     return pairwise_distance(cast(a), cast(b), p, eps, keepdim);
-  require_defined("pairwise_distance", {&a, &b});
+  require_defined("pairwise_distance", {{"a", a}, {"b", b}});
   if (const Widening wide{&a, &b})
     return wide.rounded(pairwise_distance(wide(a), wide(b), p, eps, keepdim));
   return norm(floating(a) - floating(b) + eps, p, -1, keepdim);
@@ -86,7 +86,7 @@ Tensor pairwise_distance(const Tensor& a, const Tensor& b, double p, double eps,
 Tensor cosine_similarity(const Tensor& a, const Tensor& b, int64_t dim, double eps) try {
   if (const Autocasting cast{"cosine_similarity", {&a, &b}})
     return cosine_similarity(cast(a), cast(b), dim, eps);
-  require_defined("cosine_similarity", {&a, &b});
+  require_defined("cosine_similarity", {{"a", a}, {"b", b}});
   if (const Widening wide{&a, &b})
     return wide.rounded(cosine_similarity(wide(a), wide(b), dim, eps));
   const Shape shape = broadcast_shapes(shape_of(a), shape_of(b), "cosine_similarity");

@@ -262,7 +262,7 @@ Tensor einsum(std::string_view equation, const std::vector<Tensor>& operands) tr
            fmt::format("names {} operands, but {} are given", texts.size(), operands.size()));
   std::vector<Term> terms;
   for (size_t i = 0; i < operands.size(); ++i) {
-    require_tensor("einsum", operands[i], i);
+    require_tensor("einsum", operands[i], "operands", i);
     if (dtype_of(operands[i]) == DType::boolean)
       throw DTypeError(fmt::format("einsum: operand {} is bool, but must be a number; {}", i,
                                    conversion_to(DType::i64)));
@@ -287,7 +287,7 @@ Tensor einsum(std::string_view equation, const std::vector<Tensor>& operands) tr
 }
 
 Tensor tensordot(const Tensor& a, const Tensor& b, int64_t dims) try {
-  require_defined("tensordot", {&a, &b});
+  require_defined("tensordot", {{"a", a}, {"b", b}});
   const auto rank_a = static_cast<int64_t>(shape_of(a).size()),
              rank_b = static_cast<int64_t>(shape_of(b).size());
   if (dims < 0 || dims > rank_a || dims > rank_b)
@@ -340,7 +340,7 @@ struct Side {
 Tensor tensordot(const Tensor& a, const Tensor& b, const Shape& dims_a, const Shape& dims_b) try {
   if (const Autocasting cast{"tensordot", {&a, &b}})
     return tensordot(cast(a), cast(b), dims_a, dims_b);
-  require_defined("tensordot", {&a, &b});
+  require_defined("tensordot", {{"a", a}, {"b", b}});
   if (dims_a.size() != dims_b.size())
     throw ValueError(
         fmt::format("tensordot: both tensors need as many dimensions to sum over, found {} and {}",

@@ -207,8 +207,8 @@ LUFactor lu_factor(const Tensor& x) {
 
 Tensor lu_solve(const Tensor& lu, const Tensor& pivots, const Tensor& b, bool left,
                 bool adjoint) try {
-  require_square("lu_solve", lu);
-  require_tensor("lu_solve", pivots, 1);
+  require_square("lu_solve", lu, "lu");
+  require_tensor("lu_solve", pivots, "pivots");
   if (dtype_of(pivots) != DType::i32)
     throw DTypeError(fmt::format(
         "lu_solve: pivots must be i32, as lu_factor returns them; found {}", dtype_of(pivots)));
@@ -217,7 +217,7 @@ Tensor lu_solve(const Tensor& lu, const Tensor& pivots, const Tensor& b, bool le
   if (shape_of(pivots) != expected)
     throw ShapeError(fmt::format("lu_solve: factors of shape {} need pivots of shape {}, found {}",
                                  shape_of(lu), expected, shape_of(pivots)));
-  require_tensor("lu_solve", b, 2);
+  require_tensor("lu_solve", b, "b");
   require_system("lu_solve", lu, b, left);
   if (!left) return turned(lu_solve(lu, pivots, turned(b), true, !adjoint));
   const Shape batch = broadcast_shapes(batches_of(lu), batches_of(b), "lu_solve");

@@ -38,6 +38,7 @@ void matmul_gradient(const GradContext& c, Grads g) {
 }
 const Op matmul_op{{
     .name = "matmul",
+    .inputs = "a b",
     .infer = infer_matmul,
     .gradient = matmul_gradient,
     .saves_inputs = 3,
@@ -81,6 +82,7 @@ void decompose_linear(const Call& call, Outputs& out) {
 }
 const Op linear_op{{
     .name = "linear",
+    .inputs = "x weight bias",
     .infer = infer_linear,
     .gradient = linear_gradient,
     .saves_inputs = 3,
@@ -98,6 +100,7 @@ void decompose_linear_relu(const Call& call, Outputs& out) {
 }
 const Op linear_relu_op{{
     .name = "linear_relu",
+    .inputs = "x weight bias",
     .infer = infer_linear,
     .gradient = linear_relu_gradient,
     .saves_inputs = 3,
@@ -112,8 +115,8 @@ const Op linear_relu_op{{
 }
 
 void check_operands(const char* op, const Tensor& a, const Tensor& b) {
-  require_tensor(op, a, 0);
-  require_tensor(op, b, 1);
+  require_tensor(op, a, "a");
+  require_tensor(op, b, "b");
   const Shape &sa = shape_of(a), &sb = shape_of(b);
   if (sa.empty() || sb.empty()) refuse(op, a, b, "a tensor without dimensions is multiplied by *");
   int64_t inner_a = sa.back(), inner_b = sb.size() == 1 ? sb[0] : sb[sb.size() - 2];
@@ -192,7 +195,7 @@ Tensor matmul(const Tensor& a, const Tensor& b) try {
 }
 
 Tensor mm(const Tensor& a, const Tensor& b) try {
-  require_defined("mm", {&a, &b});
+  require_defined("mm", {{"a", a}, {"b", b}});
   if (shape_of(a).size() != 2 || shape_of(b).size() != 2)
     refuse("mm", a, b, "both must be matrices; matmul takes other ranks");
   check_operands("mm", a, b);
@@ -202,7 +205,7 @@ Tensor mm(const Tensor& a, const Tensor& b) try {
 }
 
 Tensor bmm(const Tensor& a, const Tensor& b) try {
-  require_defined("bmm", {&a, &b});
+  require_defined("bmm", {{"a", a}, {"b", b}});
   const Shape &sa = shape_of(a), &sb = shape_of(b);
   if (sa.size() != 3 || sb.size() != 3)
     refuse("bmm", a, b, "both must have three dimensions; matmul takes other ranks");
@@ -220,8 +223,8 @@ namespace {
 Tensor apply_linear(const Op& op, const Tensor& x, const Tensor& weight, const Tensor& bias) {
   if (const Autocasting cast{op.name, {&x, &weight, &bias}})
     return apply_linear(op, cast(x), cast(weight), cast(bias));
-  require_tensor(op.name, x, 0);
-  require_tensor(op.name, weight, 1);
+  require_tensor(op.name, x);
+  require_tensor(op.name, weight, "weight");
   const Tensor* b = bias.defined() ? &bias : nullptr;
   require_one_dtype(op.name, x, weight, bias);
   const Shape& shape = shape_of(x);

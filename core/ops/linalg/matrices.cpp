@@ -4,22 +4,21 @@
 
 namespace tenon {
 
-void require_matrices(const char* op, const Tensor& x, size_t argument) {
-  require_tensor(op, x, argument);
+void require_matrices(const char* op, const Tensor& x, const char* name) {
+  require_tensor(op, x, name);
   if (shape_of(x).size() < 2)
-    throw ShapeError(fmt::format("{}: expects matrices (…, m, n), found shape {} for argument {}",
-                                 op, shape_of(x), argument));
+    throw ShapeError(fmt::format("{}: expects matrices (…, m, n), found shape {} for {}", op,
+                                 shape_of(x), name));
   if (dtype_of(x) != DType::f32 && dtype_of(x) != DType::f64)
-    throw DTypeError(fmt::format("{}: argument {} needs f32 or f64, found {}; {}", op, argument,
-                                 dtype_of(x), conversion_to(DType::f32)));
+    throw DTypeError(fmt::format("{}: {} needs f32 or f64, found {}; {}", op, name, dtype_of(x),
+                                 conversion_to(DType::f32)));
 }
 
-void require_square(const char* op, const Tensor& x, size_t argument) {
-  require_matrices(op, x, argument);
+void require_square(const char* op, const Tensor& x, const char* name) {
+  require_matrices(op, x, name);
   if (shape_of(x)[-1] != shape_of(x)[-2])
-    throw ShapeError(
-        fmt::format("{}: expects square matrices (…, n, n), found shape {} for argument {}", op,
-                    shape_of(x), argument));
+    throw ShapeError(fmt::format("{}: expects square matrices (…, n, n), found shape {} for {}", op,
+                                 shape_of(x), name));
 }
 
 Tensor unit_like(const Tensor& x, int64_t n) {
@@ -56,8 +55,8 @@ Tensor run_system(const Op& op, const Tensor& a, const Tensor& b, const Attrs& a
 }
 
 void require_system(const char* op, const Tensor& a, const Tensor& b, bool left) {
-  require_tensor(op, b, 1);
-  require_same_dtype(op, a, b);
+  require_tensor(op, b, "b");
+  require_same_dtype(op, {"a", a}, {"b", b});
   const Shape &sa = shape_of(a), &sb = shape_of(b);
   if (sb.size() < 2 || sb[left ? -2 : -1] != sa[left ? -2 : -1])
     throw ShapeError(fmt::format(

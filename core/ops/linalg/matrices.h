@@ -11,9 +11,9 @@
 namespace tenon {
 
 // Throws unless x has at least two dimensions and is f32 or f64.
-void require_matrices(const char* op, const Tensor& x, size_t argument = 0);
+void require_matrices(const char* op, const Tensor& x, const char* name = "x");
 // Throws the same, and unless the last two dimensions are equal.
-void require_square(const char* op, const Tensor& x, size_t argument = 0);
+void require_square(const char* op, const Tensor& x, const char* name = "x");
 
 // Returns x^T, for each matrix.
 inline Tensor turned(const Tensor& x) { return transpose(x, -1, -2); }

@@ -98,8 +98,8 @@ Tensor matrix_rank(const Tensor& x, const RankOptions& options) try {
 
 Lstsq lstsq(const Tensor& a, const Tensor& b, std::optional<double> rcond,
             std::string_view driver) try {
-  require_matrices("lstsq", a);
-  require_tensor("lstsq", b, 1);
+  require_matrices("lstsq", a, "a");
+  require_tensor("lstsq", b, "b");
   if (driver != "gels" && driver != "gelsy" && driver != "gelsd" && driver != "gelss")
     throw ValueError(fmt::format(
         "lstsq: driver must be \"gels\", \"gelsy\", \"gelsd\" or \"gelss\", found \"{}\"", driver));

@@ -21,8 +21,8 @@ namespace {
 size_t rank_of(const Tensor& x) { return shape_of(x).size(); }
 
 void require_ranks(const char* op, const Tensor& a, size_t rank_a, const Tensor& b, size_t rank_b) {
-  require_tensor(op, a, 0);
-  require_tensor(op, b, 1);
+  require_tensor(op, a, "a");
+  require_tensor(op, b, "b");
   if (rank_of(a) != rank_a || rank_of(b) != rank_b)
     throw ShapeError(fmt::format("{}: expects tensors of {} and {} dimensions, found {} and {}", op,
                                  rank_a, rank_b, shape_of(a), shape_of(b)));
@@ -77,7 +77,7 @@ Tensor vdot(const Tensor& a, const Tensor& b) try { return dot(a, b); } catch (c
 }
 
 Tensor inner(const Tensor& a, const Tensor& b) try {
-  require_defined("inner", {&a, &b});
+  require_defined("inner", {{"a", a}, {"b", b}});
   if (rank_of(a) == 0 || rank_of(b) == 0) return a * b;
   if (shape_of(a).back() != shape_of(b).back())
     throw ShapeError(fmt::format("inner: the last dimensions must be equal, found {} and {}",
@@ -97,7 +97,7 @@ Tensor outer(const Tensor& a, const Tensor& b) try {
 Tensor addmm(const Tensor& input, const Tensor& a, const Tensor& b, Number beta, Number alpha) try {
   if (const Autocasting cast{"addmm", {&input, &a, &b}})
     return addmm(cast(input), cast(a), cast(b), beta, alpha);
-  require_tensor("addmm", input);
+  require_tensor("addmm", input, "input");
   require_ranks("addmm", a, 2, b, 2);
   const bool layer = beta.f == 1 && alpha.f == 1 && shape_of(a)[1] == shape_of(b)[0] &&
                      shape_of(input) == Shape{shape_of(b)[1]} && dtype_of(a) == dtype_of(b) &&
@@ -111,7 +111,7 @@ Tensor addmm(const Tensor& input, const Tensor& a, const Tensor& b, Number beta,
 Tensor addmv(const Tensor& input, const Tensor& a, const Tensor& b, Number beta, Number alpha) try {
   if (const Autocasting cast{"addmv", {&input, &a, &b}})
     return addmv(cast(input), cast(a), cast(b), beta, alpha);
-  require_tensor("addmv", input);
+  require_tensor("addmv", input, "input");
   require_ranks("addmv", a, 2, b, 1);
   return add_product("addmv", input, mv(a, b), beta, alpha);
 } catch (const Error&) {
@@ -122,7 +122,7 @@ Tensor addbmm(const Tensor& input, const Tensor& a, const Tensor& b, Number beta
               Number alpha) try {
   if (const Autocasting cast{"addbmm", {&input, &a, &b}})
     return addbmm(cast(input), cast(a), cast(b), beta, alpha);
-  require_tensor("addbmm", input);
+  require_tensor("addbmm", input, "input");
   require_ranks("addbmm", a, 3, b, 3);
   const Shape &sa = shape_of(a), &sb = shape_of(b);
   if (sa[0] != sb[0] || sa[2] != sb[1])
@@ -140,7 +140,7 @@ Tensor baddbmm(const Tensor& input, const Tensor& a, const Tensor& b, Number bet
                Number alpha) try {
   if (const Autocasting cast{"baddbmm", {&input, &a, &b}})
     return baddbmm(cast(input), cast(a), cast(b), beta, alpha);
-  require_tensor("baddbmm", input);
+  require_tensor("baddbmm", input, "input");
   require_ranks("baddbmm", a, 3, b, 3);
   return add_product("baddbmm", input, bmm(a, b), beta, alpha);
 } catch (const Error&) {
@@ -148,7 +148,7 @@ Tensor baddbmm(const Tensor& input, const Tensor& a, const Tensor& b, Number bet
 }
 
 Tensor kron(const Tensor& a, const Tensor& b) try {
-  require_defined("kron", {&a, &b});
+  require_defined("kron", {{"a", a}, {"b", b}});
   const size_t rank = std::max(rank_of(a), rank_of(b));
   Shape left = shape_of(a), right = shape_of(b);
   while (left.size() < rank) left.insert(0, 1);
@@ -171,7 +171,7 @@ Tensor kron(const Tensor& a, const Tensor& b) try {
 
 Tensor cross(const Tensor& a, const Tensor& b, std::optional<int64_t> dim) try {
   if (const Autocasting cast{"cross", {&a, &b}}) return cross(cast(a), cast(b), dim);
-  require_defined("cross", {&a, &b});
+  require_defined("cross", {{"a", a}, {"b", b}});
   const Shape shape = broadcast_shapes(shape_of(a), shape_of(b), "cross");
   const auto rank = static_cast<int64_t>(shape.size());
   int64_t d = 0;
@@ -275,7 +275,7 @@ Tensor multi_dot(const std::vector<Tensor>& tensors) try {
   if (tensors.size() < 2)
     throw ValueError(
         fmt::format("multi_dot: needs at least two tensors, found {}", tensors.size()));
-  for (size_t i = 0; i < tensors.size(); ++i) require_tensor("multi_dot", tensors[i], i);
+  for (size_t i = 0; i < tensors.size(); ++i) require_tensor("multi_dot", tensors[i], "tensors", i);
   std::vector<Tensor> matrices = tensors;
   const bool row = rank_of(tensors.front()) == 1, column = rank_of(tensors.back()) == 1;
   if (row) matrices.front() = unsqueeze(matrices.front(), 0);
@@ -290,7 +290,8 @@ Tensor multi_dot(const std::vector<Tensor>& tensors) try {
 Tensor chain_matmul(const std::vector<Tensor>& matrices) try {
   if (const Autocasting cast{"chain_matmul", matrices}) return chain_matmul(cast(matrices));
   if (matrices.empty()) throw ValueError("chain_matmul: needs at least one matrix");
-  for (size_t i = 0; i < matrices.size(); ++i) require_tensor("chain_matmul", matrices[i], i);
+  for (size_t i = 0; i < matrices.size(); ++i)
+    require_tensor("chain_matmul", matrices[i], "matrices", i);
   return chain("chain_matmul", matrices);
 } catch (const Error&) {
   rethrow_in("chain_matmul");

@@ -19,6 +19,7 @@ void solve_gradient(const GradContext& c, Grads g) {
 }
 const Op solve_op{{
     .name = "solve",
+    .inputs = "a b",
     .infer = infer_solution,
     .gradient = solve_gradient,
     .saves_inputs = 1,
@@ -57,6 +58,7 @@ void solve_triangular_gradient(const GradContext& c, Grads g) {
 
 const Op solve_triangular_op{{
     .name = "solve_triangular",
+    .inputs = "a b",
     .infer = infer_solution,
     .gradient = solve_triangular_gradient,
     .saves_inputs = 1,
@@ -65,8 +67,8 @@ const Op solve_triangular_op{{
 }};
 
 Tensor solve(const Tensor& a, const Tensor& b, bool left) {
-  require_square("solve", a);
-  require_tensor("solve", b, 1);
+  require_square("solve", a, "a");
+  require_tensor("solve", b, "b");
   if (is_vector_for(a, b)) {
     if (!left)
       throw ValueError(fmt::format("solve: a vector of shape {} needs left = true", shape_of(b)));
@@ -80,7 +82,7 @@ Tensor solve(const Tensor& a, const Tensor& b, bool left) {
 
 Tensor solve_triangular(const Tensor& a, const Tensor& b, bool upper, bool left,
                         bool unitriangular) {
-  require_square("solve_triangular", a);
+  require_square("solve_triangular", a, "a");
   require_system("solve_triangular", a, b, left);
   if (left) return run_system(solve_triangular_op, a, b, triangle(upper, unitriangular));
   return turned(

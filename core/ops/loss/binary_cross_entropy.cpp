@@ -17,7 +17,7 @@ namespace {
 // ---- binary_cross_entropy: an operator for its gradient, in which PyTorch keeps x (1 - x) from 0
 
 void infer_binary_cross_entropy(Infer& infer) {
-  infer.require_dtype(dtype_of(infer.in(1)) == dtype_of(infer.in(0)), 1, "the dtype of argument 0",
+  infer.require_dtype(dtype_of(infer.in(1)) == dtype_of(infer.in(0)), 1, "the dtype of input",
                       dtype_of(infer.in(0)));
   if (!(shape_of(infer.in(0)) == shape_of(infer.in(1))))
     infer.shape_error(fmt::format("input and target must have one shape, found {} and {}",
@@ -41,6 +41,7 @@ void decompose_binary_cross_entropy(const Call& call, Outputs& out) {
 }
 const Op binary_cross_entropy_op{{
     .name = "binary_cross_entropy",
+    .inputs = "input target",
     .infer = infer_binary_cross_entropy,
     .gradient = binary_cross_entropy_gradient,
     .saves_inputs = 3,
@@ -50,7 +51,7 @@ const Op binary_cross_entropy_op{{
 }};
 
 void require_same_shape(const char* op, const Tensor& input, const Tensor& target) {
-  require_defined(op, {&input, &target});
+  require_defined(op, {{"input", input}, {"target", target}});
   if (!(shape_of(input) == shape_of(target)))
     throw ShapeError(fmt::format("{}: input and target must have one shape, found {} and {}", op,
                                  shape_of(input), shape_of(target)));
@@ -124,7 +125,7 @@ Tensor multilabel_soft_margin_loss(const Tensor& input, const Tensor& target, co
 Tensor kl_div(const Tensor& input, const Tensor& target, Reduction reduction, bool log_target) try {
   if (const Autocasting cast{"kl_div", {&input, &target}})
     return kl_div(cast(input), cast(target), reduction, log_target);
-  require_defined("kl_div", {&input, &target});
+  require_defined("kl_div", {{"input", input}, {"target", target}});
   if (const Widening wide{&input, &target})
     return wide.rounded(kl_div(wide(input), wide(target), reduction, log_target));
   const Tensor loss =

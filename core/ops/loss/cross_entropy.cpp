@@ -121,6 +121,7 @@ void cross_entropy_gradient(const GradContext& c, Grads g) {
 }
 const Op cross_entropy_op{{
     .name = "cross_entropy",
+    .inputs = "logits target weight",
     .infer = infer_cross_entropy,
     .gradient = cross_entropy_gradient,
     .saves_inputs = 7,
@@ -166,7 +167,7 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& target,
     throw ValueError(fmt::format("cross_entropy: label_smoothing must lie in [0, 1], found {}",
                                  number_text(options.label_smoothing)));
   require_reduction("cross_entropy", options.reduction);
-  require_defined("cross_entropy", {&logits, &target});
+  require_defined("cross_entropy", {{"logits", logits}, {"target", target}});
   if (is_floating_point(dtype_of(target)) && shape_of(target) == shape_of(logits) &&
       !shape_of(logits).empty())
     return soft_cross_entropy(logits, target, options);

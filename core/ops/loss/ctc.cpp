@@ -138,6 +138,7 @@ void ctc_loss_gradient(const GradContext& c, Grads g) {
 }
 const Op ctc_loss_op{{
     .name = "ctc_loss",
+    .inputs = "log_probs targets input_lengths target_lengths",
     .infer = infer_ctc_loss,
     .gradient = ctc_loss_gradient,
     .saves_inputs = 15,
@@ -197,7 +198,10 @@ Tensor labels_of(const Tensor& targets, const Tensor& counts, int64_t sequences)
 
 Tensor ctc_loss(const Tensor& log_probs, const Tensor& targets, const Tensor& input_lengths,
                 const Tensor& target_lengths, const CtcLossOptions& options) {
-  require_defined("ctc_loss", {&log_probs, &targets, &input_lengths, &target_lengths});
+  require_defined("ctc_loss", {{"log_probs", log_probs},
+                               {"targets", targets},
+                               {"input_lengths", input_lengths},
+                               {"target_lengths", target_lengths}});
   require_reduction("ctc_loss", options.reduction);
   const Shape& shape = shape_of(log_probs);
   if (shape.size() != 2 && shape.size() != 3)

@@ -75,7 +75,7 @@ Tensor nll_loss(const Tensor& log_probabilities, const Tensor& target,
     return nll_loss(cast(log_probabilities), target, inner);
   }
   require_reduction("nll_loss", options.reduction);
-  require_tensor("nll_loss", log_probabilities, 0);
+  require_tensor("nll_loss", log_probabilities, "log_probabilities");
   if (const Widening wide{&log_probabilities, &options.weight}) {
     auto inner = options;
     inner.weight = wide(options.weight);
@@ -126,7 +126,7 @@ Tensor reduce_weighted(const char* op, const Tensor& loss, const Tensor& x, cons
 Tensor mse_loss(const Tensor& x, const Tensor& y, Reduction reduction, const Tensor& weight) try {
   if (const Autocasting cast{"mse_loss", {&x, &y}})
     return mse_loss(cast(x), cast(y), reduction, weight);
-  require_defined("mse_loss", {&x, &y});
+  require_defined("mse_loss", {{"x", x}, {"y", y}});
   if (const Widening wide{&x, &y, &weight})
     return wide.rounded(mse_loss(wide(x), wide(y), reduction, wide(weight)));
   warn_of_broadcasting("mse_loss", x, y);
@@ -138,7 +138,7 @@ Tensor mse_loss(const Tensor& x, const Tensor& y, Reduction reduction, const Ten
 Tensor l1_loss(const Tensor& x, const Tensor& y, Reduction reduction, const Tensor& weight) try {
   if (const Autocasting cast{"l1_loss", {&x, &y}})
     return l1_loss(cast(x), cast(y), reduction, weight);
-  require_defined("l1_loss", {&x, &y});
+  require_defined("l1_loss", {{"x", x}, {"y", y}});
   if (const Widening wide{&x, &y, &weight})
     return wide.rounded(l1_loss(wide(x), wide(y), reduction, wide(weight)));
   warn_of_broadcasting("l1_loss", x, y);

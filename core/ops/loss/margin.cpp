@@ -39,7 +39,7 @@ Tensor hinge_embedding_loss(const Tensor& input, const Tensor& target, double ma
                             Reduction reduction) try {
   if (const Autocasting cast{"hinge_embedding_loss", {&input, &target}})
     return hinge_embedding_loss(cast(input), cast(target), margin, reduction);
-  require_defined("hinge_embedding_loss", {&input, &target});
+  require_defined("hinge_embedding_loss", {{"input", input}, {"target", target}});
   if (const Widening wide{&input, &target})
     return wide.rounded(hinge_embedding_loss(wide(input), wide(target), margin, reduction));
   const Tensor close = where(ne(target, -1), input, 0.0);
@@ -53,7 +53,7 @@ Tensor margin_ranking_loss(const Tensor& a, const Tensor& b, const Tensor& targe
                            Reduction reduction) try {
   if (const Autocasting cast{"margin_ranking_loss", {&a, &b, &target}})
     return margin_ranking_loss(cast(a), cast(b), cast(target), margin, reduction);
-  require_defined("margin_ranking_loss", {&a, &b, &target});
+  require_defined("margin_ranking_loss", {{"a", a}, {"b", b}, {"target", target}});
   if (const Widening wide{&a, &b, &target})
     return wide.rounded(margin_ranking_loss(wide(a), wide(b), wide(target), margin, reduction));
   return reduce_loss("margin_ranking_loss", relu(neg(target) * (a - b) + margin), reduction);
@@ -64,7 +64,7 @@ Tensor margin_ranking_loss(const Tensor& a, const Tensor& b, const Tensor& targe
 Tensor soft_margin_loss(const Tensor& input, const Tensor& target, Reduction reduction) try {
   if (const Autocasting cast{"soft_margin_loss", {&input, &target}})
     return soft_margin_loss(cast(input), cast(target), reduction);
-  require_defined("soft_margin_loss", {&input, &target});
+  require_defined("soft_margin_loss", {{"input", input}, {"target", target}});
   if (const Widening wide{&input, &target})
     return wide.rounded(soft_margin_loss(wide(input), wide(target), reduction));
   return reduce_loss("soft_margin_loss", neg(logsigmoid(target * input)), reduction);
@@ -76,7 +76,8 @@ Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const T
                            const TripletMarginLossOptions& options) try {
   if (const Autocasting cast{"triplet_margin_loss", {&anchor, &positive, &negative}})
     return triplet_margin_loss(cast(anchor), cast(positive), cast(negative), options);
-  require_defined("triplet_margin_loss", {&anchor, &positive, &negative});
+  require_defined("triplet_margin_loss",
+                  {{"anchor", anchor}, {"positive", positive}, {"negative", negative}});
   if (const Widening wide{&anchor, &positive, &negative})
     return wide.rounded(triplet_margin_loss(wide(anchor), wide(positive), wide(negative), options));
   if (!(options.margin > 0))
@@ -95,7 +96,7 @@ Tensor cosine_embedding_loss(const Tensor& a, const Tensor& b, const Tensor& tar
                              Reduction reduction) try {
   if (const Autocasting cast{"cosine_embedding_loss", {&a, &b, &target}})
     return cosine_embedding_loss(cast(a), cast(b), cast(target), margin, reduction);
-  require_defined("cosine_embedding_loss", {&a, &b, &target});
+  require_defined("cosine_embedding_loss", {{"a", a}, {"b", b}, {"target", target}});
   if (const Widening wide{&a, &b, &target})
     return wide.rounded(cosine_embedding_loss(wide(a), wide(b), wide(target), margin, reduction));
   const size_t rank = shape_of(target).size();
@@ -121,7 +122,7 @@ Tensor multi_margin_loss(const Tensor& input, const Tensor& target,
     inner.weight = cast(options.weight);
     return multi_margin_loss(cast(input), target, inner);
   }
-  require_tensor("multi_margin_loss", input, 0);
+  require_tensor("multi_margin_loss", input, "input");
   if (const Widening wide{&input, &options.weight}) {
     auto inner = options;
     inner.weight = wide(options.weight);
@@ -150,7 +151,7 @@ Tensor multilabel_margin_loss(const Tensor& input, const Tensor& target, Reducti
   if (const Autocasting cast{"multilabel_margin_loss", {&input}})
     return multilabel_margin_loss(cast(input), target, reduction);
   constexpr const char* op = "multilabel_margin_loss";
-  require_defined(op, {&input, &target});
+  require_defined(op, {{"input", input}, {"target", target}});
   require_index(op, target, "target");
   if (const Widening wide{&input})
     return wide.rounded(multilabel_margin_loss(wide(input), target, reduction));

@@ -44,7 +44,7 @@ Tensor huber_loss(const Tensor& x, const Tensor& y, Reduction reduction, double 
                   const Tensor& weight) try {
   if (const Autocasting cast{"huber_loss", {&x, &y}})
     return huber_loss(cast(x), cast(y), reduction, delta, weight);
-  require_defined("huber_loss", {&x, &y});
+  require_defined("huber_loss", {{"x", x}, {"y", y}});
   if (const Widening wide{&x, &y, &weight})
     return wide.rounded(huber_loss(wide(x), wide(y), reduction, delta, wide(weight)));
   if (!(delta > 0))
@@ -60,7 +60,7 @@ Tensor huber_loss(const Tensor& x, const Tensor& y, Reduction reduction, double 
 Tensor smooth_l1_loss(const Tensor& x, const Tensor& y, Reduction reduction, double beta) try {
   if (const Autocasting cast{"smooth_l1_loss", {&x, &y}})
     return smooth_l1_loss(cast(x), cast(y), reduction, beta);
-  require_defined("smooth_l1_loss", {&x, &y});
+  require_defined("smooth_l1_loss", {{"x", x}, {"y", y}});
   if (const Widening wide{&x, &y})
     return wide.rounded(smooth_l1_loss(wide(x), wide(y), reduction, beta));
   if (!(beta >= 0))
@@ -78,7 +78,7 @@ Tensor poisson_nll_loss(const Tensor& input, const Tensor& target,
                         const PoissonNllLossOptions& options) try {
   if (const Autocasting cast{"poisson_nll_loss", {&input, &target}})
     return poisson_nll_loss(cast(input), cast(target), options);
-  require_defined("poisson_nll_loss", {&input, &target});
+  require_defined("poisson_nll_loss", {{"input", input}, {"target", target}});
   if (const Widening wide{&input, &target})
     return wide.rounded(poisson_nll_loss(wide(input), wide(target), options));
   Tensor loss =
@@ -97,7 +97,7 @@ Tensor gaussian_nll_loss(const Tensor& input, const Tensor& target, const Tensor
                          const GaussianNllLossOptions& options) try {
   if (const Autocasting cast{"gaussian_nll_loss", {&input, &target, &var}})
     return gaussian_nll_loss(cast(input), cast(target), cast(var), options);
-  require_defined("gaussian_nll_loss", {&input, &target, &var});
+  require_defined("gaussian_nll_loss", {{"input", input}, {"target", target}, {"var", var}});
   if (const Widening wide{&input, &target, &var})
     return wide.rounded(gaussian_nll_loss(wide(input), wide(target), wide(var), options));
   if (!(options.eps > 0))

@@ -136,6 +136,7 @@ void decompose_batch_norm(const Call& call, Outputs& out) {
 
 const Op batch_norm_op{{
     .name = "batch_norm",
+    .inputs = "x weight bias running_mean running_var",
     .infer = infer_batch_norm,
     .gradient = batch_norm_gradient,
     .saves_inputs = 3,

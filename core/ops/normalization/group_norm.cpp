@@ -96,6 +96,7 @@ void decompose_group_norm(const Call& call, Outputs& out) {
 
 const Op group_norm_op{{
     .name = "group_norm",
+    .inputs = "x weight bias",
     .infer = infer_group_norm,
     .gradient = group_norm_gradient,
     .saves_inputs = 3,

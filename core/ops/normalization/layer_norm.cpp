@@ -107,6 +107,7 @@ void decompose_layer_norm(const Call& call, Outputs& out) {
 
 const Op layer_norm_op{{
     .name = "layer_norm",
+    .inputs = "x weight bias",
     .infer = infer_layer_norm,
     .gradient = layer_norm_gradient,
     .saves_inputs = 3,

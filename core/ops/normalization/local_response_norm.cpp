@@ -48,8 +48,8 @@ Tensor local_response_norm(const Tensor& x, int64_t size, double alpha, double b
 }
 
 Tensor weight_norm(const Tensor& v, const Tensor& g, int64_t dim) try {
-  require_tensor("weight_norm", v);
-  require_tensor("weight_norm", g, 1);
+  require_tensor("weight_norm", v, "v");
+  require_tensor("weight_norm", g, "g");
   if (const Widening wide{&v, &g}) return wide.rounded(weight_norm(wide(v), wide(g), dim));
   const auto rank = static_cast<int64_t>(shape_of(v).size());
   Shape dims;

@@ -93,6 +93,7 @@ void decompose_rms_norm(const Call& call, Outputs& out) {
 
 const Op rms_norm_op{{
     .name = "rms_norm",
+    .inputs = "x weight",
     .infer = infer_rms_norm,
     .gradient = rms_norm_gradient,
     .saves_inputs = 3,

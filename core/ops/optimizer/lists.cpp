@@ -40,7 +40,7 @@ std::vector<const Tensor*> gather_inputs(const char* op, std::initializer_list<T
           fmt::format("{}: {} parameters, but {} gradients or states; each parameter needs one", op,
                       n, list.size()));
     for (auto& t : list) {
-      require_tensor(op, t, inputs.size());
+      if (!t.defined()) throw_undefined(op, fmt::format("argument {}", inputs.size()).c_str());
       inputs.push_back(&t);
     }
   }

@@ -104,6 +104,7 @@ void pow_gradient(const GradContext& c, Grads g) {
 
 const Op add_op{{
     .name = "add",
+    .inputs = "a b",
     .infer = infer_arithmetic,
     .gradient = add_gradient,
     .pointwise = true,
@@ -112,6 +113,7 @@ const Op add_op{{
 }};
 const Op sub_op{{
     .name = "sub",
+    .inputs = "a b",
     .infer = infer_number,
     .gradient = sub_gradient,
     .pointwise = true,
@@ -120,6 +122,7 @@ const Op sub_op{{
 }};
 const Op mul_op{{
     .name = "mul",
+    .inputs = "a b",
     .infer = infer_arithmetic,
     .gradient = mul_gradient,
     .saves_inputs = 3,
@@ -129,6 +132,7 @@ const Op mul_op{{
 }};
 const Op div_op{{
     .name = "div",
+    .inputs = "a b",
     .infer = infer_float,
     .gradient = div_gradient,
     .saves_inputs = 3,
@@ -138,6 +142,7 @@ const Op div_op{{
 }};
 const Op maximum_op{{
     .name = "maximum",
+    .inputs = "a b",
     .infer = infer_arithmetic,
     .gradient = maximum_gradient,
     .saves_inputs = 3,
@@ -147,6 +152,7 @@ const Op maximum_op{{
 }};
 const Op minimum_op{{
     .name = "minimum",
+    .inputs = "a b",
     .infer = infer_arithmetic,
     .gradient = minimum_gradient,
     .saves_inputs = 3,
@@ -156,6 +162,7 @@ const Op minimum_op{{
 }};
 const Op pow_op{{
     .name = "pow",
+    .inputs = "a b",
     .infer = infer_float,
     .gradient = pow_gradient,
     .saves_inputs = 3,
@@ -194,6 +201,7 @@ void decompose_whole_pow(const Call& call, Outputs& out) {
 
 const Op whole_pow_op{{
     .name = "pow",
+    .inputs = "a b",
     .infer = infer_number,
     .pointwise = true,
     .promotion = Promotion::common,
@@ -222,13 +230,13 @@ Shape broadcast_inputs(Infer& infer) {
 }
 
 Tensor run_binary(const Op& op, const Tensor& a, const Tensor& b) {
-  require_tensor(op.name, a, 0);
-  require_tensor(op.name, b, 1);
+  require_tensor(op.name, a, "a");
+  require_tensor(op.name, b, "b");
   return run(op, {&a, &b});
 }
 
 Tensor run_binary(const Op& op, const Tensor& a, Number b, bool reverse) {
-  require_tensor(op.name, a, reverse ? 1 : 0);
+  require_tensor(op.name, a, reverse ? "b" : "a");
   DType t = dtype_of(a);
   if (is_floating_point(t)) [[likely]]
     return run(op, {&a, nullptr}, order(reverse), {Scalar(b.f)});
@@ -239,12 +247,12 @@ Tensor run_binary(const Op& op, const Tensor& a, Number b, bool reverse) {
 
 // div computes in floating dtypes only, and so does pow unless both of its operands are integers.
 Tensor float_binary(const Op& op, const Tensor& a, Number b, bool reverse) {
-  require_tensor(op.name, a, reverse ? 1 : 0);
+  require_tensor(op.name, a, reverse ? "b" : "a");
   return run(op, {&a, nullptr}, order(reverse), {Scalar(b.f)});
 }
 
 Tensor run_ordering(const Op& op, const Tensor& a, Number b) {
-  require_tensor(op.name, a, 0);
+  require_tensor(op.name, a, "a");
   if (!is_floating_point(dtype_of(a))) require_held(op.name, result_type(a, b), b);
   return run_binary(op, a, b);
 }
@@ -269,7 +277,7 @@ Tensor minimum(const Tensor& a, const Tensor& b) { return run_binary(minimum_op,
 Tensor minimum(const Tensor& a, Number b) { return run_ordering(minimum_op, a, b); }
 
 Tensor pow(const Tensor& a, const Tensor& b) {
-  require_defined("pow", {&a, &b});
+  require_defined("pow", {{"a", a}, {"b", b}});
   const DType t = result_type(a, b);
   if (is_floating_point(t)) return run_binary(pow_op, a, b);
   if (t == DType::boolean)
@@ -278,7 +286,7 @@ Tensor pow(const Tensor& a, const Tensor& b) {
 }
 
 Tensor pow(const Tensor& a, Number b) {
-  require_tensor("pow", a, 0);
+  require_tensor("pow", a, "a");
   if (is_floating_point(dtype_of(a)) || !b.integral) return float_binary(pow_op, a, b);
   if (b.i < 0)
     throw ValueError(fmt::format(
@@ -296,7 +304,7 @@ Tensor pow(const Tensor& a, Number b) {
 }
 
 Tensor pow(Number a, const Tensor& b) {
-  require_tensor("pow", b, 1);
+  require_tensor("pow", b, "b");
   if (is_floating_point(dtype_of(b)) || !a.integral) return float_binary(pow_op, b, a, true);
   return run_binary(whole_pow_op, b, a, true);
 }

@@ -18,7 +18,7 @@ void infer_three(Infer& infer) {
   Shape shape = shape_of(infer.in(0));
   for (size_t i = 1; i < infer.size(); ++i) {
     if (!infer.has(i)) continue;
-    infer.require_dtype(dtype_of(infer.in(i)) == type, i, "the dtype of argument 0", type);
+    infer.require_dtype(dtype_of(infer.in(i)) == type, i, "the dtype of the first argument", type);
     shape = broadcast_shapes(shape, shape_of(infer.in(i)), infer.op.name);
   }
   infer.output(type, shape);
@@ -66,6 +66,7 @@ void decompose_lerp(const Call& call, Outputs& out) {
 }
 const Op lerp_op{{
     .name = "lerp",
+    .inputs = "a end weight",
     .infer = infer_three_floating,
     .gradient = lerp_gradient,
     .saves_inputs = 7,
@@ -86,6 +87,7 @@ void decompose_addcmul(const Call& call, Outputs& out) {
 }
 const Op addcmul_op{{
     .name = "addcmul",
+    .inputs = "x a b",
     .infer = infer_three_numbers,
     .gradient = addcmul_gradient,
     .saves_inputs = 6,
@@ -105,6 +107,7 @@ void decompose_addcdiv(const Call& call, Outputs& out) {
 }
 const Op addcdiv_op{{
     .name = "addcdiv",
+    .inputs = "x a b",
     .infer = infer_three_floating,
     .gradient = addcdiv_gradient,
     .saves_inputs = 6,
@@ -116,7 +119,7 @@ const Op addcdiv_op{{
 Tensor run_three(const Op& op, const Tensor& x, const Tensor& a, const Tensor& b, Number value) {
   if (const Autocasting cast{op.name, {&x, &a, &b}})
     return run_three(op, cast(x), cast(a), cast(b), value);
-  require_defined(op.name, {&x, &a, &b});
+  require_defined(op.name, {{"x", x}, {"a", a}, {"b", b}});
   if (value.f == 1) return run(op, {&x, &a, &b});
   require_held(op.name, result_type(a, value), value);
   const DType type = dtype_of(a);
@@ -132,7 +135,7 @@ Tensor run_three(const Op& op, const Tensor& x, const Tensor& a, const Tensor& b
 }  // namespace
 
 Tensor lerp(const Tensor& a, const Tensor& end, const Tensor& weight) {
-  require_defined("lerp", {&a, &end, &weight});
+  require_defined("lerp", {{"a", a}, {"end", end}, {"weight", weight}});
   // Without a gradient the kernel does all of it in f32.
   const Widening wide{&a, &end, &weight};
   if (wide && (wants_gradient(a) || wants_gradient(end) || wants_gradient(weight)))
@@ -141,7 +144,7 @@ Tensor lerp(const Tensor& a, const Tensor& end, const Tensor& weight) {
 }
 
 Tensor lerp(const Tensor& a, const Tensor& end, double weight) {
-  require_defined("lerp", {&a, &end});
+  require_defined("lerp", {{"a", a}, {"end", end}});
   return run(lerp_op, {&a, &end, nullptr}, {}, {Scalar(weight)});
 }
 
@@ -153,7 +156,7 @@ Tensor addcdiv(const Tensor& x, const Tensor& a, const Tensor& b, Number value) 
 }
 
 Tensor heaviside(const Tensor& x, const Tensor& values) try {
-  require_defined("heaviside", {&x, &values});
+  require_defined("heaviside", {{"x", x}, {"values", values}});
   if (dtype_of(x) != dtype_of(values))
     throw DTypeError(fmt::format("heaviside: x is {}, values {}; {}", dtype_of(x), dtype_of(values),
                                  conversion_to(dtype_of(x), "the values")));

@@ -20,6 +20,7 @@ void infer_logic(Infer& infer) {
 OpSpec comparison(const char* name) {
   return {
       .name = name,
+      .inputs = "a b",
       .infer = infer_comparison,
       .pointwise = true,
       .promotion = Promotion::common,
@@ -32,18 +33,21 @@ const Op lt_op{comparison("lt")};
 const Op le_op{comparison("le")};
 const Op gt_op{comparison("gt")};
 const Op ge_op{comparison("ge")};
-const Op logical_and_op{{.name = "logical_and", .infer = infer_logic, .pointwise = true}};
-const Op logical_or_op{{.name = "logical_or", .infer = infer_logic, .pointwise = true}};
-const Op logical_xor_op{{.name = "logical_xor", .infer = infer_logic, .pointwise = true}};
+const Op logical_and_op{
+    {.name = "logical_and", .inputs = "a b", .infer = infer_logic, .pointwise = true}};
+const Op logical_or_op{
+    {.name = "logical_or", .inputs = "a b", .infer = infer_logic, .pointwise = true}};
+const Op logical_xor_op{
+    {.name = "logical_xor", .inputs = "a b", .infer = infer_logic, .pointwise = true}};
 const Op logical_not_op{{.name = "logical_not", .infer = infer_logical_not, .pointwise = true}};
 
-Tensor truth(const char* op, const Tensor& x, size_t argument) {
-  require_tensor(op, x, argument);
+Tensor truth(const char* op, const Tensor& x, const char* name = "x") {
+  require_tensor(op, x, name);
   return dtype_of(x) == DType::boolean ? x : ne(x, 0);
 }
 
 Tensor logic(const Op& op, const Tensor& a, const Tensor& b) {
-  Tensor ta = truth(op.name, a, 0), tb = truth(op.name, b, 1);
+  Tensor ta = truth(op.name, a, "a"), tb = truth(op.name, b, "b");
   return run(op, {&ta, &tb});
 }
 

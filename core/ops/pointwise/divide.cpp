@@ -31,6 +31,7 @@ void floor_divide_gradient(const GradContext& c, Grads g) {
 OpSpec division(const char* name, GradRule gradient) {
   return {
       .name = name,
+      .inputs = "a b",
       .infer = infer_number,
       .gradient = gradient,
       .saves_inputs = 3,
@@ -45,7 +46,7 @@ const Op floor_divide_op{division("floor_divide", floor_divide_gradient)};
 
 // The number that an integer tensor is divided by.
 void require_divisor(const Op& op, const Tensor& a, Number b) {
-  require_tensor(op.name, a);
+  require_tensor(op.name, a, "a");
   if (b.integral && b.i == 0 && !is_floating_point(dtype_of(a)))
     throw ValueError(fmt::format("{}: an integer tensor cannot be divided by 0; {}", op.name,
                                  conversion_to(DType::f32)));
@@ -88,6 +89,7 @@ void infer_shift(Infer& infer) {
 }
 OpSpec bits(const char* name, InferRule infer) {
   return {.name = name,
+          .inputs = "a b",
           .infer = infer,
           .pointwise = true,
           .promotion = Promotion::common,
@@ -110,7 +112,7 @@ Tensor floor_divide(const Tensor& a, const Tensor& b) { return run_binary(floor_
 Tensor floor_divide(const Tensor& a, Number b) { return divided(floor_divide_op, a, b); }
 
 Tensor div(const Tensor& a, const Tensor& b, std::string_view rounding_mode) try {
-  require_defined("div", {&a, &b});
+  require_defined("div", {{"a", a}, {"b", b}});
   require_rounding_mode(rounding_mode);
   if (rounding_mode == "floor") return floor_divide(a, b);
   const DType type = result_type(a, b);
@@ -120,7 +122,7 @@ Tensor div(const Tensor& a, const Tensor& b, std::string_view rounding_mode) try
 }
 
 Tensor div(const Tensor& a, Number b, std::string_view rounding_mode) try {
-  require_tensor("div", a);
+  require_tensor("div", a, "a");
   require_rounding_mode(rounding_mode);
   if (rounding_mode == "floor") return floor_divide(a, b);
   const DType type = result_type(a, b);

@@ -203,7 +203,7 @@ void require_arguments(const FusedProgram& program, Inputs inputs, std::span<con
         "places for {}{}",
         program.num_inputs(), program.num_scalars(), program.results().size(), inputs.size(),
         scalars.size(), in_place.size(), path_suffix()));
-  for (size_t i = 0; i < inputs.size(); ++i) require_tensor("fused", *inputs[i], i);
+  for (size_t i = 0; i < inputs.size(); ++i) require_tensor("fused", *inputs[i], "inputs", i);
   for (size_t i = 0; i < in_place.size(); ++i) {
     const auto before = in_place.begin() + static_cast<std::ptrdiff_t>(i);
     if (in_place[i] >= static_cast<int64_t>(inputs.size()) ||

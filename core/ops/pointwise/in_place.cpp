@@ -85,7 +85,7 @@ Tensor& change(InPlace op, Tensor& target, const Tensor& other,
 
 // other alpha, for add_ and sub_.
 Tensor times_alpha(InPlace op, const Tensor& other, Number alpha) {
-  require_tensor(op.name, other, 1);
+  require_tensor(op.name, other, "other");
   return alpha.f == 1 ? other : mul(other, alpha);
 }
 
@@ -96,9 +96,12 @@ Tensor& detail::change_in_place(InPlace op, Tensor& target,
                                 Tensor (*compute)(const void*, const Tensor&)) {
   require_tensor(op.name, target);
   bool recorded = wants_gradient(target);
-  size_t argument = 1;
+  size_t argument = 0;
   for (const Tensor* operand : operands) {
-    require_tensor(op.name, *operand, argument++);
+    if (operands.size() == 1)
+      require_tensor(op.name, *operand, "other");
+    else
+      require_tensor(op.name, *operand, "operands", argument++);
     recorded = recorded || wants_gradient(*operand);
   }
   if (recorded) require_recordable(op.name, target);

@@ -56,7 +56,7 @@ void require_tolerance(const char* op, const char* name, double value) {
 
 Tensor close(const char* op, const Tensor& first, const Tensor& second, double rtol, double atol,
              bool equal_nan) {
-  require_same_dtype(op, first, second);
+  require_same_dtype(op, {"a", first}, {"b", second});
   require_tolerance(op, "rtol", rtol);
   require_tolerance(op, "atol", atol);
   const DType type = dtype_of(first);
@@ -100,7 +100,7 @@ bool allclose(const Tensor& a, const Tensor& b, double rtol, double atol, bool e
 }
 
 bool equal(const Tensor& a, const Tensor& b) {
-  require_same_dtype("equal", a, b);
+  require_same_dtype("equal", {"a", a}, {"b", b});
   return shape_of(a) == shape_of(b) && all(eq(a, b)).item<bool>();
 }
 

@@ -10,9 +10,10 @@ namespace tenon {
 
 namespace {
 
-OpSpec of_two(const char* name, GradRule gradient) {
+OpSpec of_two(const char* name, GradRule gradient, const char* inputs = "a b") {
   return {
       .name = name,
+      .inputs = inputs,
       .infer = infer_float,
       .gradient = gradient,
       .saves_inputs = 3,
@@ -30,7 +31,7 @@ void atan2_gradient(const GradContext& c, Grads g) {
   if (c.needs(0)) g[0] = first(c, scaled * x);
   if (c.needs(1)) g[1] = second(c, neg(scaled * y));
 }
-const Op atan2_op{of_two("atan2", atan2_gradient)};
+const Op atan2_op{of_two("atan2", atan2_gradient, "y x")};
 
 void hypot_gradient(const GradContext& c, Grads g) {
   const Tensor& y = c.output(0);
@@ -77,7 +78,7 @@ void xlogy_gradient(const GradContext& c, Grads g) {
   }
   if (c.needs(1)) g[1] = second(c, c.grad() * (x / y));
 }
-const Op xlogy_op{of_two("xlogy", xlogy_gradient)};
+const Op xlogy_op{of_two("xlogy", xlogy_gradient, "x y")};
 
 // A number beside x, in the dtype that both compute in.
 Tensor beside(const Tensor& x, Number number) {
@@ -94,11 +95,11 @@ Tensor copysign(const Tensor& a, const Tensor& b) { return run_binary(copysign_o
 Tensor copysign(const Tensor& a, Number b) { return float_binary(copysign_op, a, b); }
 Tensor xlogy(const Tensor& x, const Tensor& y) { return run_binary(xlogy_op, x, y); }
 Tensor xlogy(const Tensor& x, Number y) {
-  require_tensor("xlogy", x, 0);
+  require_tensor("xlogy", x);
   return xlogy(x, beside(x, y));
 }
 Tensor xlogy(Number x, const Tensor& y) {
-  require_tensor("xlogy", y, 1);
+  require_tensor("xlogy", y, "y");
   return xlogy(beside(y, x), y);
 }
 

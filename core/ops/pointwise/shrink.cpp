@@ -75,7 +75,7 @@ Tensor softsign(const Tensor& x) {
 
 Tensor prelu(const Tensor& x, const Tensor& weight) try {
   if (const Autocasting cast{"prelu", {&x, &weight}}) return prelu(cast(x), cast(weight));
-  require_defined("prelu", {&x, &weight});
+  require_defined("prelu", {{"x", x}, {"weight", weight}});
   const Shape& shape = shape_of(x);
   const int64_t count = shape_of(weight).numel();
   if (shape_of(weight).size() > 1)

@@ -73,7 +73,7 @@ Tensor lgamma(const Tensor& x) { return run_function(lgamma_op, x); }
 Tensor digamma(const Tensor& x) { return run_function(digamma_op, x); }
 
 Tensor polygamma(int64_t n, const Tensor& x) {
-  require_tensor("polygamma", x, 1);
+  require_tensor("polygamma", x);
   if (n < 0 || n > 100)
     throw ValueError(fmt::format("polygamma: n must lie in [0, 100], found {}", n));
   if (n == 0) return digamma(x);

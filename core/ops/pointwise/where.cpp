@@ -14,7 +14,7 @@ namespace {
 void infer_where(Infer& infer) {
   infer.require_dtype(dtype_of(infer.in(0)) == DType::boolean, 0, "bool", DType::boolean);
   const DType dtype = dtype_of(infer.in(1));
-  infer.require_dtype(dtype_of(infer.in(2)) == dtype, 2, "the dtype of argument 1", dtype);
+  infer.require_dtype(dtype_of(infer.in(2)) == dtype, 2, "the dtype of a", dtype);
   Shape values = broadcast_shapes(shape_of(infer.in(1)), shape_of(infer.in(2)), "where");
   infer.output(dtype, broadcast_shapes(shape_of(infer.in(0)), values, "where"));
 }
@@ -26,6 +26,7 @@ void where_gradient(const GradContext& c, Grads g) {
 
 const Op where_op{{
     .name = "where",
+    .inputs = "condition a b",
     .infer = infer_where,
     .gradient = where_gradient,
     .saves_inputs = 1,
@@ -61,22 +62,22 @@ const Op clamp_op{{
 }  // namespace
 
 Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) {
-  require_defined("where", {&condition, &a, &b});
+  require_defined("where", {{"condition", condition}, {"a", a}, {"b", b}});
   return run(where_op, {&condition, &a, &b});
 }
 
 Tensor where(const Tensor& condition, const Tensor& a, Number b) {
-  require_tensor("where", a, 1);
+  require_tensor("where", a, "a");
   return where(condition, a, constant_beside(a, b));
 }
 
 Tensor where(const Tensor& condition, Number a, const Tensor& b) {
-  require_tensor("where", b, 2);
+  require_tensor("where", b, "b");
   return where(condition, constant_beside(b, a), b);
 }
 
 Tensor where(const Tensor& condition, Number a, Number b) {
-  require_tensor("where", condition);
+  require_tensor("where", condition, "condition");
   const DType dtype = a.boolean && b.boolean     ? DType::boolean
                       : a.integral && b.integral ? DType::i64
                                                  : DType::f32;

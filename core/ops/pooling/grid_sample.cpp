@@ -42,7 +42,7 @@ Outside outside_named(std::string_view name) {
 }
 
 void check_grid(const Tensor& x, const Tensor& grid) {
-  require_defined("grid_sample", {&x, &grid});
+  require_defined("grid_sample", {{"x", x}, {"grid", grid}});
   const Shape &in = shape_of(x), &at = shape_of(grid);
   const size_t rank = in.size();
   if (rank != 4 && rank != 5)
@@ -218,7 +218,7 @@ Tensor grid_sample(const Tensor& x, const Tensor& grid, const GridSampleOptions&
 }
 
 Tensor affine_grid(const Tensor& theta, const Shape& size, bool align_corners) try {
-  require_tensor("affine_grid", theta);
+  require_tensor("affine_grid", theta, "theta");
   if (!is_floating_point(dtype_of(theta)))
     throw DTypeError(fmt::format("affine_grid: needs a floating theta, found {}; {}",
                                  dtype_of(theta), conversion_to(DType::f32)));

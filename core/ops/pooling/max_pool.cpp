@@ -115,7 +115,7 @@ Tensor max_unpool(const char* op, const Tensor& x, const Tensor& indices, const 
                   const Size& stride, const Size& padding, const Shape& output_size) {
   const PoolWindows windows(op, kernel, stride, padding, Size(1), false);
   const Tensor input = batched(op, x, windows.dims());
-  require_tensor(op, indices, 1);
+  require_tensor(op, indices, "indices");
   require_index(op, indices, "indices");
   if (shape_of(indices) != shape_of(x))
     throw ShapeError(fmt::format("{}: indices have shape {}, but must have that of x, {}", op,

@@ -85,6 +85,7 @@ void decompose_resample(const Call& call, Outputs& out) {
 }
 const Op resample_op{{
     .name = "resample",
+    .inputs = "x places weights",
     .infer = infer_resample,
     .gradient = resample_gradient,
     .saves_inputs = 6,

@@ -81,6 +81,7 @@ void gru_step_gradient(const GradContext& c, Grads g) {
 
 const Op gru_step_op{{
     .name = "gru_step",
+    .inputs = "input_gates hidden_gates h",
     .infer = infer_gru_step,
     .gradient = gru_step_gradient,
     .saves_inputs = 7,
@@ -102,8 +103,8 @@ constexpr RecurrentKind kGru = {"gru", 3, 1, false, false, step_gru, step_gru_ba
 }  // namespace
 
 Tensor gru_step(const Tensor& input_gates, const Tensor& hidden_gates, const Tensor& h) {
-  const Tensor* all[] = {&input_gates, &hidden_gates, &h};
-  for (size_t i = 0; i < 3; ++i) require_tensor("gru_step", *all[i], i);
+  require_defined("gru_step",
+                  {{"input_gates", input_gates}, {"hidden_gates", hidden_gates}, {"h", h}});
   return run(gru_step_op, {&input_gates, &hidden_gates, &h});
 }
 

@@ -39,7 +39,7 @@ class AllWeights {
           "{}: {} layers of {} directions have {} weights, or {} with biases; found {}{}",
           kind.name, options.num_layers, directions_, 2 * count, 4 * count, list.size(),
           kind.projects ? fmt::format(" (with projections there are {} more)", count) : ""));
-    for (size_t i = 0; i < list.size(); ++i) require_tensor(kind.name, list[i], 3 + i);
+    for (size_t i = 0; i < list.size(); ++i) require_tensor(kind.name, list[i], "weights", i);
     for (size_t i : {size_t{0}, size_t{1}})
       if (shape_of(list[i]).size() != 2)
         throw ShapeError(fmt::format("{}: {} has two dimensions, found shape {}", kind.name,

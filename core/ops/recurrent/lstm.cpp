@@ -82,6 +82,7 @@ void lstm_step_gradient(const GradContext& c, Grads g) {
 
 const Op lstm_step_op{{
     .name = "lstm_step",
+    .inputs = "gates c",
     .infer = infer_lstm_step,
     .gradient = lstm_step_gradient,
     .saves_inputs = 3,
@@ -119,8 +120,8 @@ Tensor run_projected(const Tensor& input_gates, const Tensor& weight_hh, const T
 
 std::pair<Tensor, Tensor> lstm_step(const Tensor& gates, const Tensor& c) {
   if (const Autocasting cast{"lstm_step", {&gates, &c}}) return lstm_step(cast(gates), cast(c));
-  require_tensor("lstm_step", gates);
-  require_tensor("lstm_step", c, 1);
+  require_tensor("lstm_step", gates, "gates");
+  require_tensor("lstm_step", c, "c");
   const Tensor* inputs[] = {&gates, &c};
   auto out = run_all({lstm_step_op, inputs});
   return {out[0], out[1]};

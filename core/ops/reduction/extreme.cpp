@@ -117,7 +117,7 @@ std::pair<Tensor, Tensor> std_mean(const Tensor& x, const Shape& dims, int64_t c
 
 Tensor dist(const Tensor& a, const Tensor& b, double p) try {
   if (const Autocasting cast{"dist", {&a, &b}}) return dist(cast(a), cast(b), p);
-  require_defined("dist", {&a, &b});
+  require_defined("dist", {{"a", a}, {"b", b}});
   if (const Widening wide{&a, &b}) return wide.rounded(dist(wide(a), wide(b), p));
   return norm(a - b, p);
 } catch (const Error&) {

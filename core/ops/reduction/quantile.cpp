@@ -78,7 +78,7 @@ Tensor at_places(const Tensor& sorted, const Tensor& place, const Wanted& w) {
 }
 
 Tensor run_quantile(const Tensor& x, const Tensor& q, Wanted w) {
-  require_defined(w.op, {&x, &q});
+  require_defined(w.op, {{"x", x}, {"q", q}});
   const DType t = dtype_of(x);
   if (t != DType::f32 && t != DType::f64)
     throw DTypeError(

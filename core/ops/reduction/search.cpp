@@ -41,6 +41,7 @@ void decompose_searchsorted(const Call& call, Outputs& out) {
 
 const Op searchsorted_op{{
     .name = "searchsorted",
+    .inputs = "sequence values",
     .infer = infer_searchsorted,
     .promotion = Promotion::common,
     .decompose = decompose_searchsorted,
@@ -71,7 +72,7 @@ Tensor in_order(const Tensor& sequence, const Tensor& sorter) {
 
 Tensor searchsorted(const Tensor& sequence, const Tensor& values,
                     const SearchOptions& options) try {
-  require_defined("searchsorted", {&sequence, &values});
+  require_defined("searchsorted", {{"sequence", sequence}, {"values", values}});
   const NoGrad guard;
   const bool right = goes_right(options);
   Tensor from = in_order(sequence, options.sorter), wanted = values;
@@ -84,7 +85,7 @@ Tensor searchsorted(const Tensor& sequence, const Tensor& values,
 }
 
 Tensor searchsorted(const Tensor& sequence, Number value, const SearchOptions& options) try {
-  require_tensor("searchsorted", sequence);
+  require_tensor("searchsorted", sequence, "sequence");
   return searchsorted(sequence, constant(value, result_type(sequence, value), sequence.device()),
                       options);
 } catch (const Error&) {
@@ -92,7 +93,7 @@ Tensor searchsorted(const Tensor& sequence, Number value, const SearchOptions& o
 }
 
 Tensor bucketize(const Tensor& x, const Tensor& boundaries, bool out_int32, bool right) try {
-  require_defined("bucketize", {&x, &boundaries});
+  require_defined("bucketize", {{"x", x}, {"boundaries", boundaries}});
   if (shape_of(boundaries).size() != 1)
     throw ShapeError(fmt::format("bucketize: boundaries must be a vector, found shape {}",
                                  shape_of(boundaries)));
@@ -101,7 +102,7 @@ Tensor bucketize(const Tensor& x, const Tensor& boundaries, bool out_int32, bool
   rethrow_in("bucketize");
 }
 Tensor bucketize(Number x, const Tensor& boundaries, bool out_int32, bool right) try {
-  require_tensor("bucketize", boundaries);
+  require_tensor("bucketize", boundaries, "boundaries");
   return bucketize(constant(x, result_type(boundaries, x), boundaries.device()), boundaries,
                    out_int32, right);
 } catch (const Error&) {
@@ -148,7 +149,7 @@ Tensor histc(const Tensor& x, int64_t bins, double min, double max) try {
 }
 
 Tensor isin(const Tensor& x, const Tensor& test_elements, bool, bool invert) try {
-  require_defined("isin", {&x, &test_elements});
+  require_defined("isin", {{"x", x}, {"test_elements", test_elements}});
   const NoGrad guard;
   const DType t = promote(dtype_of(x), dtype_of(test_elements));
   const DType compared = t == DType::boolean ? DType::u8 : t;

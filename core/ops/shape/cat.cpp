@@ -99,7 +99,7 @@ MemoryFormat format_of_all(const std::vector<Tensor>& tensors) {
 
 Tensor cat(std::span<const Tensor> tensors, int64_t dim) {
   if (tensors.empty()) throw ValueError("cat: needs at least one tensor");
-  for (size_t i = 0; i < tensors.size(); ++i) require_tensor("cat", tensors[i], i);
+  for (size_t i = 0; i < tensors.size(); ++i) require_tensor("cat", tensors[i], "tensors", i);
   DType dtype = dtype_of(tensors[0]);
   for (auto& t : tensors) dtype = promote(dtype, dtype_of(t));
   const auto first = std::find_if_not(tensors.begin(), tensors.end(), is_nothing);
@@ -143,7 +143,7 @@ Tensor stack(std::span<const Tensor> tensors, int64_t dim) try {
   std::vector<Tensor> rows;
   rows.reserve(tensors.size());
   for (size_t i = 0; i < tensors.size(); ++i) {
-    require_tensor("stack", tensors[i], i);
+    require_tensor("stack", tensors[i], "tensors", i);
     if (!(shape_of(tensors[i]) == shape_of(tensors[0])))
       throw ShapeError(
           fmt::format("stack: tensor {} has shape {}, the first has {}; all must be equal", i,
@@ -236,7 +236,7 @@ std::vector<Tensor> each(const char* op, const std::vector<Tensor>& tensors,
   if (tensors.empty()) throw ValueError(fmt::format("{}: needs at least one tensor", op));
   std::vector<Tensor> changed;
   for (size_t i = 0; i < tensors.size(); ++i) {
-    require_tensor(op, tensors[i], i);
+    require_tensor(op, tensors[i], "tensors", i);
     changed.push_back(change(tensors[i]));
   }
   return changed;

@@ -114,7 +114,7 @@ Tensor Tensor::clone(MemoryFormat format) const { return tenon::clone(*this, for
 
 Tensor& Tensor::copy_(const Tensor& source) {
   require_writable("copy_", *this);
-  require_tensor("copy_", source, 1);
+  require_tensor("copy_", source, "source");
   if (wants_gradient(source))
     throw AutogradError(
         "copy_: the source requires a gradient, but copying into a tensor is not recorded; use "

@@ -95,7 +95,7 @@ Tensor broadcast_to(const Tensor& x, const Shape& shape) try {
 std::vector<Tensor> broadcast_tensors(const std::vector<Tensor>& tensors) {
   Shape shape;
   for (size_t i = 0; i < tensors.size(); ++i) {
-    require_tensor("broadcast_tensors", tensors[i], i);
+    require_tensor("broadcast_tensors", tensors[i], "tensors", i);
     shape = broadcast_shapes(shape, shape_of(tensors[i]), "broadcast_tensors");
   }
   std::vector<Tensor> result;
@@ -104,19 +104,19 @@ std::vector<Tensor> broadcast_tensors(const std::vector<Tensor>& tensors) {
 }
 
 Tensor expand_as(const Tensor& x, const Tensor& other) try {
-  require_defined("expand_as", {&x, &other});
+  require_defined("expand_as", {{"x", x}, {"other", other}});
   return expand(x, shape_of(other));
 } catch (const Error&) {
   rethrow_in("expand_as");
 }
 Tensor view_as(const Tensor& x, const Tensor& other) try {
-  require_defined("view_as", {&x, &other});
+  require_defined("view_as", {{"x", x}, {"other", other}});
   return view(x, shape_of(other));
 } catch (const Error&) {
   rethrow_in("view_as");
 }
 Tensor reshape_as(const Tensor& x, const Tensor& other) try {
-  require_defined("reshape_as", {&x, &other});
+  require_defined("reshape_as", {{"x", x}, {"other", other}});
   return reshape(x, shape_of(other));
 } catch (const Error&) {
   rethrow_in("reshape_as");
@@ -142,7 +142,7 @@ std::vector<Tensor> meshgrid(const std::vector<Tensor>& tensors, std::string_vie
   if (tensors.empty()) throw ValueError("meshgrid: needs at least one tensor");
   Shape shape;
   for (size_t i = 0; i < tensors.size(); ++i) {
-    require_tensor("meshgrid", tensors[i], i);
+    require_tensor("meshgrid", tensors[i], "tensors", i);
     if (signed_rank(tensors[i]) > 1)
       throw ShapeError(fmt::format("meshgrid: tensor {} has shape {}, but must be a vector", i,
                                    shape_of(tensors[i])));
@@ -162,7 +162,7 @@ std::vector<Tensor> meshgrid(const std::vector<Tensor>& tensors, std::string_vie
 Tensor cartesian_prod(const std::vector<Tensor>& tensors) try {
   if (tensors.empty()) throw ValueError("cartesian_prod: needs at least one tensor");
   for (size_t i = 0; i < tensors.size(); ++i) {
-    require_tensor("cartesian_prod", tensors[i], i);
+    require_tensor("cartesian_prod", tensors[i], "tensors", i);
     if (signed_rank(tensors[i]) != 1)
       throw ShapeError(fmt::format("cartesian_prod: tensor {} has shape {}, but must be a vector",
                                    i, shape_of(tensors[i])));

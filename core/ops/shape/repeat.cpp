@@ -111,7 +111,7 @@ Tensor repeat_interleave(const Tensor& x, int64_t repeats, std::optional<int64_t
 }
 
 Tensor repeat_interleave(const Tensor& x, const Tensor& repeats, std::optional<int64_t> dim) try {
-  require_defined("repeat_interleave", {&x, &repeats});
+  require_defined("repeat_interleave", {{"x", x}, {"repeats", repeats}});
   require_index("repeat_interleave", repeats, "repeats");
   if (!dim) return repeat_interleave(flatten(x), repeats, 0);
   const int64_t d = wrap_dim(*dim, static_cast<int64_t>(shape_of(x).size()), "repeat_interleave"),

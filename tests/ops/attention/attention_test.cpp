@@ -237,7 +237,7 @@ BOOST_AUTO_TEST_CASE(bad_input) {
                           const AttentionOptions& options = {}) {
     return [=] { scaled_dot_product_attention(a, b, c, options); };
   };
-  require_error<ValueError>(attend(Tensor(), k, v), "argument 0 is an undefined tensor");
+  require_error<ValueError>(attend(Tensor(), k, v), "query is an undefined tensor");
   require_error<ShapeError>(attend(zeros({4}), k, v), "have at least two dimensions; found (4,)");
   require_error<ShapeError>(attend(zeros({2, 3, 5}), k, v), "query (2, 3, 5) and key (2, 5, 4)");
   require_error<ShapeError>(attend(q, k, zeros({2, 4, 6})), "number of positions");
@@ -266,7 +266,8 @@ BOOST_AUTO_TEST_CASE(bad_input) {
   require_error<ShapeError>(many(x, zeros({3, 1, 4}), 1, good), "found (3, 2, 4), (3, 1, 4)");
   require_error<ValueError>(many(x, x, 3, good), "width 4 cannot be divided into num_heads = 3");
   require_error<ValueError>(many(x, x, 0, good), "cannot be divided into num_heads = 0");
-  require_error<ValueError>(many(x, x, 1, {.in_proj_weight = w}), "argument 6 is an undefined");
+  require_error<ValueError>(many(x, x, 1, {.in_proj_weight = w}),
+                            "out_proj_weight is an undefined");
   require_error<ShapeError>(many(x, x, 1, {.in_proj_weight = o, .out_proj_weight = o}),
                             "in_proj_weight has shape (4, 4), but must be (12, 4)");
   require_error<ShapeError>(many(x, x, 1, good, {.key_padding_mask = zeros({3, 2})}),

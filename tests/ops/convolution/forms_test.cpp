@@ -205,7 +205,7 @@ BOOST_AUTO_TEST_CASE(what_does_not_fit_one_and_three_dimensions) {
   require_error<ValueError>([&] { conv1d(x, w, {}, {.groups = 0}); },
                             "conv1d: groups must be at least 1, found 0");
   require_error<DTypeError>([&] { conv1d(x.to(i64), w.to(i64)); },
-                            "conv1d: argument 0 has dtype i64, but must be a floating type");
+                            "conv1d: x has dtype i64, but must be a floating type");
   require_error<DTypeError>([&] { conv1d(x, w.to(f64)); }, "conv1d: x is f32, weight f64");
   const Tensor v = zeros({1, 3, 4, 4, 4}), k = zeros({2, 3, 2, 2, 2});
   require_error<ShapeError>(
@@ -223,7 +223,7 @@ BOOST_AUTO_TEST_CASE(what_does_not_fit_one_and_three_dimensions) {
         conv3d(v, k, {}, {.padding = {0, -1, 0}});
       },
       "conv3d: padding must be three numbers of at least 0, found (0, -1, 0)");
-  require_error<ValueError>([&] { conv3d(Tensor(), k); }, "conv3d: argument 0 is an undefined");
+  require_error<ValueError>([&] { conv3d(Tensor(), k); }, "conv3d: x is an undefined");
 }
 
 BOOST_AUTO_TEST_CASE(what_does_not_fit_a_transposed_convolution) {

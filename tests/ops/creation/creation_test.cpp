@@ -59,7 +59,7 @@ BOOST_AUTO_TEST_CASE(tensors_like_others) {
   require_error<DTypeError>([] { rand_like(zeros(2, i64)); },
                             "rand_like: rand: the dtype must be floating");
   require_error<ValueError>([] { full_like(Tensor(), 1); },
-                            "full_like: argument 0 is an undefined tensor");
+                            "full_like: like is an undefined tensor");
   require_error<ValueError>([] { full_like(zeros(2, u8), 256); }, "has no value in u8");
 }
 

@@ -293,19 +293,17 @@ BOOST_AUTO_TEST_CASE(arguments_that_do_not_fit) {
   const Tensor x = unit(3), wide = zeros({2, 3}, f64);
   require_error<ShapeError>([&] { cholesky(wide); }, "cholesky: expects square matrices", "(2, 3)");
   require_error<ShapeError>([&] { inv(x[0]); }, "inv: expects matrices (…, m, n)", "(3,)");
-  require_error<DTypeError>([&] { svd(x.to(f16)); }, "svd: argument 0 needs f32 or f64, found f16");
-  require_error<DTypeError>([&] { qr(x.to(bf16)); }, "qr: argument 0 needs f32 or f64, found bf16");
-  require_error<DTypeError>([&] { det(x.to(i64)); }, "det: argument 0 needs f32 or f64, found i64");
-  require_error<DTypeError>([&] { solve(x, x.to(f32)); },
-                            "solve: argument 0 is f64, argument 1 f32");
+  require_error<DTypeError>([&] { svd(x.to(f16)); }, "svd: x needs f32 or f64, found f16");
+  require_error<DTypeError>([&] { qr(x.to(bf16)); }, "qr: x needs f32 or f64, found bf16");
+  require_error<DTypeError>([&] { det(x.to(i64)); }, "det: x needs f32 or f64, found i64");
+  require_error<DTypeError>([&] { solve(x, x.to(f32)); }, "solve: a is f64, b f32");
   require_error<ShapeError>([&] { solve(x, wide); }, "solve: a matrix of shape (3, 3)",
                             "(…, 3, k)");
   require_error<ShapeError>([&] { solve(x, zeros({3, 2}, f64), false); }, "(…, k, 3)");
   require_error<ValueError>([&] { solve(x, x[0], false); }, "solve: a vector", "left = true");
   require_error<ShapeError>([&] { solve(x.expand({2, 3, 3}), x.expand({4, 3, 3})); }, "solve");
-  require_error<ValueError>([&] { solve(x, Tensor()); },
-                            "solve: argument 1 is an undefined tensor");
-  require_error<ValueError>([] { eigh(Tensor()); }, "eigh: argument 0 is an undefined tensor");
+  require_error<ValueError>([&] { solve(x, Tensor()); }, "solve: b is an undefined tensor");
+  require_error<ValueError>([] { eigh(Tensor()); }, "eigh: x is an undefined tensor");
   require_error<ValueError>([&] { eigh(x, "l"); },
                             "eigh: UPLO must be \"L\" or \"U\", found \"l\"");
   require_error<ValueError>([&] { qr(x, "full"); }, "qr: mode must be", "found \"full\"");

@@ -65,7 +65,8 @@ BOOST_AUTO_TEST_CASE(errors_of_equations) {
   require_error<ShapeError>([&] { einsum("ii", {a}); },
                             "'i' of the equation stands for dimensions of 2 and 3 in one");
   require_error<DTypeError>([&] { einsum("i", {zeros(2, boolean)}); }, "operand 0 is bool");
-  require_error<ValueError>([&] { einsum("i", {Tensor()}); }, "einsum: argument 0 is an undefined");
+  require_error<ValueError>([&] { einsum("i", {Tensor()}); },
+                            "einsum: operands[0] is an undefined");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -247,7 +247,7 @@ BOOST_AUTO_TEST_CASE(bad_input) {
       [&] {
         matmul(bools({1}, {1, 1}), bools({1}, {1, 1}));
       },
-      "matmul: argument 0 has dtype bool");
+      "matmul: a has dtype bool");
   require_error<ShapeError>([&] { linear(a, zeros({4, 5})); }, "a weight of shape (4, 5)");
   require_error<ShapeError>(
       [&] {

@@ -107,13 +107,13 @@ BOOST_AUTO_TEST_CASE(weights_and_statistics_have_one_dtype) {
   const MixedLayer l;
   const Tensor x = sample({6, 4}).to(bf16);
   require_error<DTypeError>([&] { layer_norm(x, {4}, l.weight, l.bias.to(bf16)); }, "layer_norm",
-                            "argument 2 has dtype bf16", "f32");
+                            "bias has dtype bf16", "f32");
   require_error<DTypeError>([&] { layer_norm(x, {4}, l.weight.to(f64)); }, "layer_norm",
-                            "argument 1 has dtype f64");
+                            "weight has dtype f64");
   require_error<DTypeError>([&] { layer_norm(x.to(f32), {4}, l.weight.to(bf16)); }, "layer_norm",
-                            "argument 1 has dtype bf16", "of the input's type");
+                            "weight has dtype bf16", "of the input's type");
   require_error<DTypeError>([&] { batch_norm(x, l.mean, l.var, l.weight.to(bf16), l.bias, true); },
-                            "batch_norm", "argument 1 has dtype bf16", "f32");
+                            "batch_norm", "weight has dtype bf16", "f32");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -217,7 +217,7 @@ BOOST_AUTO_TEST_CASE(bad_input) {
                             "needs an input (n, c)");
   require_error<DTypeError>(
       [&] { batch_norm(x, none, none, zeros({2}, {.dtype = f64}), none, true); },
-      "argument 1 has dtype f64");
+      "weight has dtype f64");
   require_error<ShapeError>(
       [&] { layer_norm(x, {3}); },
       "normalized_shape (3,) must be the last dimensions of the input, which has shape (4, 2)");

@@ -42,7 +42,7 @@ BOOST_AUTO_TEST_CASE(errors_of_arithmetic_in_place) {
       },
       "sub_: the result has shape (3, 2), but the tensor that it changes (2,)");
   require_error<ValueError>([&] { zeros({1}).expand({2}).mul_(2); }, "share one place in memory");
-  require_error<ValueError>([&] { Tensor().add_(1); }, "add_: argument 0 is an undefined tensor");
+  require_error<ValueError>([&] { Tensor().add_(1); }, "add_: x is an undefined tensor");
   Tensor leaf = ones({2}, {.requires_grad = true});
   require_error<AutogradError>([&] { leaf.mul_(2); }, "mul_: changes a tensor in place");
   require_error<AutogradError>([&] { leaf += 1; }, "add_: changes a tensor in place", "a leaf");

@@ -341,12 +341,12 @@ BOOST_AUTO_TEST_CASE(bad_input) {
   require_error<ShapeError>([&] { a + b; }, "(2, 3)");
   require_error<ShapeError>([&] { a + b; }, "(4, 5)");
   require_error<ShapeError>([&] { a + b; }, "add");
-  require_error<ValueError>([&] { a + Tensor(); }, "add: argument 1 is an undefined tensor");
-  require_error<ValueError>([&] { exp(Tensor()); }, "exp: argument 0 is an undefined tensor");
-  require_error<DTypeError>([&] { neg(eq(a, a)); }, "neg: argument 0 has dtype bool");
-  require_error<DTypeError>([&] { eq(a, a) - eq(a, a); }, "sub: argument 0 has dtype bool");
+  require_error<ValueError>([&] { a + Tensor(); }, "add: b is an undefined tensor");
+  require_error<ValueError>([&] { exp(Tensor()); }, "exp: x is an undefined tensor");
+  require_error<DTypeError>([&] { neg(eq(a, a)); }, "neg: x has dtype bool");
+  require_error<DTypeError>([&] { eq(a, a) - eq(a, a); }, "sub: a has dtype bool");
   require_error<DTypeError>([&] { where(a, a, a); },
-                            "where: argument 0 has dtype f32, but must be bool; convert it with "
+                            "where: condition has dtype f32, but must be bool; convert it with "
                             ".to(tenon::boolean)");
   require_error<ValueError>([&] { gelu(a, "fast"); }, "gelu: approximate \"fast\" is not known");
   require_error<ValueError>([&] { clamp(a, std::nullopt); }, "clamp: at least one of min and max");

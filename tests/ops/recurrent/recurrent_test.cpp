@@ -195,7 +195,7 @@ BOOST_AUTO_TEST_CASE(bad_input) {
                        const RecurrentOptions& options = {}) {
     return [=] { lstm(input, h, Tensor(), weights, options); };
   };
-  require_error<ValueError>(run(Tensor(), Tensor(), w), "lstm: argument 0 is an undefined tensor");
+  require_error<ValueError>(run(Tensor(), Tensor(), w), "lstm: x is an undefined tensor");
   require_error<ShapeError>(run(zeros({4}), Tensor(), w), "(length, batch, width), or (length, w");
   require_error<ShapeError>(run(zeros({3, 4}), zeros({1, 1, 5}), w),
                             "an input without a batch, (3, 4), needs an initial state (layers");

@@ -266,10 +266,9 @@ BOOST_AUTO_TEST_CASE(bad_input) {
       [&] { sum(x, {2}); },
       "sum: dim 2 is out of range for a tensor of 2 dimensions; it must lie in [-2, 1]");
   require_error<ValueError>([&] { mean(x, {0, -2}); }, "mean: dim 0 appears twice in (0, -2)");
-  require_error<DTypeError>(
-      [&] { mean(ints({1}, {1})); },
-      "mean: argument 0 has dtype i64, but must be a floating type; convert it with "
-      ".to(tenon::f32)");
+  require_error<DTypeError>([&] { mean(ints({1}, {1})); },
+                            "mean: x has dtype i64, but must be a floating type; convert it with "
+                            ".to(tenon::f32)");
   require_error<ValueError>([&] { sum(Tensor()); }, "undefined");
 }
 

@@ -175,7 +175,7 @@ BOOST_AUTO_TEST_CASE(errors_of_orders) {
       "unflatten: sizes (2, -1) do not make dim 1 of shape (2, 3)");
   require_error<ShapeError>([&] { x.unflatten(1, {-1, -1}); }, "unflatten");
   require_error<ShapeError>([&] { broadcast_tensors({x, numbered({2})}); }, "broadcast_tensors");
-  require_error<ValueError>([&] { Tensor().flip(0); }, "flip: argument 0 is an undefined tensor");
+  require_error<ValueError>([&] { Tensor().flip(0); }, "flip: x is an undefined tensor");
 }
 
 BOOST_AUTO_TEST_SUITE_END()
