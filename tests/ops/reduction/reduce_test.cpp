@@ -1,5 +1,6 @@
 #include <limits>
 
+#include <tenon/core/ops/arithmetic.h>
 #include <tenon/core/ops/shape.h>
 
 #include "ops/check.h"
