@@ -42,7 +42,10 @@ std::string text_of(const std::exception& error) {
   if (text.starts_with("load: ")) text.erase(0, 6);
   for (const std::string_view changed : kChanged)
     if (text.ends_with(changed))
-      text += ". If another program has changed it, --no-verify reads it (all commands but verify)";
+      text +=
+          ". If another program has changed it, the commands of `tenon checkpoint` but verify read "
+          "it "
+          "with --no-verify";
   return text;
 }
 

@@ -23,7 +23,7 @@ const graph::KindOfCall& kind_to_save(const std::list<graph::KindOfCall>& kinds,
     std::string why = kinds.empty() ? note : kinds.front().note;
     if (!why.empty()) why = " (" + why + ")";
     throw ValueError("it has no program yet for the arguments of its last call" + why +
-                     ". Call it at least twice first");
+                     ". Call it at least twice with arguments of these shapes first");
   }
   const graph::KnownProgram& known = kinds.front().programs.front();
   if (!known.is_right_in(recording::world()))

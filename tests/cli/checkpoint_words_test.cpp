@@ -68,7 +68,7 @@ BOOST_AUTO_TEST_CASE(errors_name_the_options_of_the_command) {
   for (const char* name : {"show", "verify", "stats"}) {
     const auto changed = command({name, a});
     BOOST_TEST(changed.status == 1);
-    REQUIRE_HAS(changed.err, "--no-verify reads it");
+    REQUIRE_HAS(changed.err, "read it with --no-verify");
   }
   BOOST_TEST(command({"show", a, "--no-verify"}).status == 0);
 }
