@@ -89,7 +89,7 @@ bool check_conv_tensors(const char* op, const Tensor& x, const Tensor& weight, c
                                  kKernels[dims - 1], shape_of(x), shape_of(weight)));
   require_one_dtype(op, x, weight, bias);
   if (!is_floating_point(dtype_of(x)))
-    throw DTypeError(fmt::format("{}: argument 0 has dtype {}, but must be a floating type; {}", op,
+    throw DTypeError(fmt::format("{}: x has dtype {}, but must be a floating type; {}", op,
                                  dtype_of(x), conversion_to(DType::f32)));
   return rank == dims + 2;
 }

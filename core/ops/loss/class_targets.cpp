@@ -26,7 +26,7 @@ void require_class_weight(const char* op, const Tensor& weight, int64_t classes)
 ClassTargets class_targets(const char* op, const Tensor& scores, const Tensor& labels,
                            const Tensor& weight) {
   require_tensor(op, scores, "scores");
-  require_tensor(op, labels, "labels");
+  require_tensor(op, labels, "target");
   const Shape& shape = shape_of(scores);
   if (shape.empty())
     throw ShapeError(fmt::format("{}: the input needs a dimension of classes, found shape ()", op));

@@ -229,14 +229,22 @@ Shape broadcast_inputs(Infer& infer) {
   return broadcast_shapes(shape_of(infer.in(0)), shape_of(infer.in(1)), infer.op.name);
 }
 
+namespace {
+// The names differ: atan2 has y and x.
+void require_operand(const Op& op, const Tensor& operand, size_t i) {
+  if (!operand.defined()) [[unlikely]]
+    throw_undefined(op.name, input_name(op, i, 2).c_str());
+}
+}  // namespace
+
 Tensor run_binary(const Op& op, const Tensor& a, const Tensor& b) {
-  require_tensor(op.name, a, "a");
-  require_tensor(op.name, b, "b");
+  require_operand(op, a, 0);
+  require_operand(op, b, 1);
   return run(op, {&a, &b});
 }
 
 Tensor run_binary(const Op& op, const Tensor& a, Number b, bool reverse) {
-  require_tensor(op.name, a, reverse ? "b" : "a");
+  require_operand(op, a, reverse ? 1 : 0);
   DType t = dtype_of(a);
   if (is_floating_point(t)) [[likely]]
     return run(op, {&a, nullptr}, order(reverse), {Scalar(b.f)});
@@ -247,12 +255,12 @@ Tensor run_binary(const Op& op, const Tensor& a, Number b, bool reverse) {
 
 // div computes in floating dtypes only, and so does pow unless both of its operands are integers.
 Tensor float_binary(const Op& op, const Tensor& a, Number b, bool reverse) {
-  require_tensor(op.name, a, reverse ? "b" : "a");
+  require_operand(op, a, reverse ? 1 : 0);
   return run(op, {&a, nullptr}, order(reverse), {Scalar(b.f)});
 }
 
 Tensor run_ordering(const Op& op, const Tensor& a, Number b) {
-  require_tensor(op.name, a, "a");
+  require_operand(op, a, 0);
   if (!is_floating_point(dtype_of(a))) require_held(op.name, result_type(a, b), b);
   return run_binary(op, a, b);
 }

@@ -137,7 +137,7 @@ Tensor cat(const std::vector<Tensor>& tensors, int64_t dim) {
 
 Tensor stack(std::span<const Tensor> tensors, int64_t dim) try {
   if (tensors.empty()) throw ValueError("stack: needs at least one tensor");
-  require_tensor("stack", tensors[0]);
+  require_tensor("stack", tensors[0], "tensors", 0);
   const int64_t place =
       wrap_new_dim(dim, static_cast<int64_t>(shape_of(tensors[0]).size()), "stack");
   std::vector<Tensor> rows;
