@@ -44,8 +44,7 @@ std::string text_of(const std::exception& error) {
     if (text.ends_with(changed))
       text +=
           ". If another program has changed it, the commands of `tenon checkpoint` but verify read "
-          "it "
-          "with --no-verify";
+          "it with --no-verify";
   return text;
 }
 

@@ -55,8 +55,7 @@ struct Fork {
       to_stop.pop_back();
       const bool waits = member->order_ != ForkOrder::calls || member == busy;
       mutex.unlock();
-      bool has_stopped = true;
-      waits ? member->before_fork() : void(has_stopped = member->try_before_fork());
+      const bool has_stopped = waits ? (member->before_fork(), true) : member->try_before_fork();
       mutex.lock();
       if (has_stopped) continue;
       busy = member;

@@ -68,11 +68,12 @@ struct RecordedCall {
 // What two recordings differ in, or their histories if nothing else does.
 Match with_history(Match found, const History* earlier, History* now);
 
+// How many sizes a function keeps programs for at least, which follow from calls of others.
+constexpr size_t kMostDerived = 64;
+
 // A program looks again at its function after so many replays, then after four times as many, and
 // at last after each kMostUnlooked: the function may do something else by now because of what
 // nothing tells it. A look costs a few calls of the function.
-// How many sizes a function keeps programs for at least, which follow from calls of others.
-constexpr size_t kMostDerived = 64;
 constexpr uint64_t kFirstLook = 16, kMostUnlooked = 1024;
 constexpr uint64_t look_after(uint64_t look) { return look + std::min(3 * look, kMostUnlooked); }
 

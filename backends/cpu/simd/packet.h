@@ -149,27 +149,38 @@ inline void for_lanes(int64_t n, F&& f) {
   if (i < n) f(i, Rest{n - i});
 }
 
+// So many elements at most are summed in T.
+template <class T>
+inline constexpr int64_t kSumBlock = 64 * 4 * kWidth<T>;
+
+// What one block of sums_of_row() adds up: elements [begin, end) into four packets for each of the
+// N sums, which are combined to one, `lanes`.
+template <int N, class T, class Add>
+inline void sum_block(int64_t begin, int64_t end, Add&& add, Vec<T> (&lanes)[N]) {
+  constexpr int64_t w = kWidth<T>;
+  Vec<T> a[N]{}, b[N]{}, c[N]{}, d[N]{};
+  int64_t i = begin;
+  for (; i + 4 * w <= end; i += 4 * w) {
+    add(i, Full{}, a);
+    add(i + w, Full{}, b);
+    add(i + 2 * w, Full{}, c);
+    add(i + 3 * w, Full{}, d);
+  }
+  for (; i + w <= end; i += w) add(i, Full{}, a);
+  if (i < end) add(i, Rest{end - i}, b);
+  for (int k = 0; k < N; ++k) lanes[k] = (a[k] + b[k]) + (c[k] + d[k]);
+}
+
 // N sums over a row at once: add(i, Full{} or Rest{}, sums) adds what belongs to the elements from
 // i on to the N packets `sums`. Always in the same order, in blocks whose sums are added in f64:
 // the rounding error does not grow with the row. Lanes behind the end have to add zero.
 template <int N, class T, class Add>
 inline std::array<double, N> sums_of_row(int64_t n, Add&& add) {
-  constexpr int64_t w = kWidth<T>, kBlock = 64 * 4 * w;
   std::array<double, N> totals{};
-  for (int64_t begin = 0; begin < n; begin += kBlock) {
-    Vec<T> a[N]{}, b[N]{}, c[N]{}, d[N]{};
-    const int64_t end = std::min(n, begin + kBlock);
-    int64_t i = begin;
-    for (; i + 4 * w <= end; i += 4 * w) {
-      add(i, Full{}, a);
-      add(i + w, Full{}, b);
-      add(i + 2 * w, Full{}, c);
-      add(i + 3 * w, Full{}, d);
-    }
-    for (; i + w <= end; i += w) add(i, Full{}, a);
-    if (i < end) add(i, Rest{end - i}, b);
-    for (size_t k = 0; k < N; ++k)
-      totals[k] += static_cast<double>(sum_lanes<T>((a[k] + b[k]) + (c[k] + d[k])));
+  for (int64_t begin = 0; begin < n; begin += kSumBlock<T>) {
+    Vec<T> lanes[N];
+    sum_block<N, T>(begin, std::min(n, begin + kSumBlock<T>), add, lanes);
+    for (size_t k = 0; k < N; ++k) totals[k] += static_cast<double>(sum_lanes<T>(lanes[k]));
   }
   return totals;
 }

@@ -22,6 +22,9 @@ struct ConvRequest {
   ConvKind kind = ConvKind::forward;
   bool bias = false;  // input 2 of a forward request is there
 
+  // Whether each channel is convolved with taps of its own.
+  bool is_depthwise() const { return groups > 1 && cg == 1 && og == 1; }
+
   // Throws TN_CODE_INVALID_ARGUMENT where tensors and attributes do not fit together, and
   // TN_CODE_UNSUPPORTED where the output is not row-major. Strides of the inputs but the bias are
   // for the plugin to look at.

@@ -26,7 +26,6 @@ BOOST_AUTO_TEST_CASE(ties_in_volumes) {
   require_values(last.indices, {1, 1, 1, 1}, {3});
 }
 
-// Where windows are of different sizes, too.
 // Of whole planes several means are taken together, with the bits of each alone.
 BOOST_AUTO_TEST_CASE(means_of_whole_planes) {
   for (DType dtype : {f32, f64})
@@ -41,6 +40,7 @@ BOOST_AUTO_TEST_CASE(means_of_whole_planes) {
     }
 }
 
+// Where windows are of different sizes, too.
 BOOST_AUTO_TEST_CASE(ties_in_adaptive_windows) {
   const Tensor x = doubles({1, 4, 4, 2, 4}, {1, 5}).requires_grad_();
   const auto y = adaptive_max_pool1d_with_indices(x, 3);

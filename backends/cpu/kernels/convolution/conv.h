@@ -241,7 +241,7 @@ struct ConvCost {
     // One channel for each result leaves nothing to reuse in registers, and small planes are mostly
     // beginnings and ends.
     constexpr double kDepthwise = 3, kPlaneNs = 100;
-    const bool depthwise = s.cg == 1 && s.og == 1 && s.groups > 1;
+    const bool depthwise = s.is_depthwise();
     const double sums = s.work() / kMultiplyAdds * slower * (depthwise ? kDepthwise : 1),
                  weight = weight_ns * double(s.o) * double(s.cg) * double(s.taps()),
                  split = (s.sw == 1 ? 0.25 : 0.75) * double(s.n) * double(s.c) * double(s.h) *

@@ -175,34 +175,23 @@ T mean_of_plane(const Pool& p, const T* x) {
   return static_cast<T>(sum[0] / static_cast<double>(p.in_size()));
 }
 
-// Of planes that are summed in one go: lanes whose sum is that of a plane.
-template <class T>
-inline constexpr int64_t kSmallPlane = 256 * kWidth<T>;
-template <class T>
-Vec<T> lanes_of_plane(const T* x, int64_t n) {
-  constexpr int64_t w = kWidth<T>;
-  Vec<T> a{}, b{}, c{}, d{};
-  int64_t i = 0;
-  for (; i + 4 * w <= n; i += 4 * w) {
-    a += load(x + i);
-    b += load(x + i + w);
-    c += load(x + i + 2 * w);
-    d += load(x + i + 3 * w);
-  }
-  for (; i + w <= n; i += w) a += load(x + i);
-  if (i < n) b += load_part(x + i, n - i);
-  return (a + b) + (c + d);
-}
-
-// Means of small planes, a packet of them at once; of fewer too, so that a plane has the bits that
-// it has among others.
+// Means of planes of at most kSumBlock elements, a packet of them at once; of fewer too, so that a
+// plane has the bits that it has among others.
 template <class T>
 void means_of_planes(int64_t planes, int64_t n, const T* x, T* y) {
   constexpr int64_t w = kWidth<T>;
   for (int64_t i = 0; i < planes; i += w, x += w * n, y += w) {
     const int64_t some = std::min(w, planes - i);
     Vec<T> lanes[w]{};
-    for (int64_t k = 0; k < some; ++k) lanes[k] = lanes_of_plane(x + k * n, n);
+    for (int64_t k = 0; k < some; ++k) {
+      const T* const plane = x + k * n;
+      Vec<T> sum[1];
+      sum_block<1, T>(
+          0, n,
+          [plane](int64_t at, auto part, Vec<T>(&acc)[1]) { acc[0] += load(plane + at, part); },
+          sum);
+      lanes[k] = sum[0];
+    }
     transpose<T>(lanes);
     for (int64_t half = w / 2; half > 0; half /= 2)
       for (int64_t k = 0; k < half; ++k) lanes[k] += lanes[k + half];
@@ -269,7 +258,7 @@ tn_plan* make_adaptive(tn_device*, const Request& request) {
         [p, back](const tn_run& run) {
           auto* from = static_cast<const T*>(run.inputs[0]);
           auto* to = static_cast<T*>(run.outputs[0]);
-          if (!back && p.out_size() == 1 && p.in_size() <= kSmallPlane<T>)
+          if (!back && p.out_size() == 1 && p.in_size() <= kSumBlock<T>)
             return p.for_ranges([&](int64_t begin, int64_t end, uint32_t) {
               means_of_planes(end - begin, p.in_size(), from + begin * p.in_size(), to + begin);
             });

@@ -341,7 +341,7 @@ double Conv::padding_of_blocks() const {
   const int64_t lanes = vector_lanes();
   // Where each channel is a group of its own, blocks have channels of several groups, unless some
   // of them would be left over. Each job takes whole images there.
-  if (depthwise() && lanes >= 8 && o % lanes == 0 && n >= thread_count()) return 1;
+  if (is_depthwise() && lanes >= 8 && o % lanes == 0 && n >= thread_count()) return 1;
   const int64_t group = kind == sdk::ConvKind::backward_input ? cg : og;
   return double(ceil_div(group, lanes) * lanes) / double(group);
 }
@@ -359,7 +359,7 @@ uint64_t Conv::cost_ns(double padded, double weight_byte_ns) const {
   // The gradient of a weight reads maps as a whole, for each block of channels again.
   constexpr double kMapsInCache = 8 << 20;
   double map_byte_ns = 0.06;
-  if (of_weight && depthwise())
+  if (of_weight && is_depthwise())
     map_byte_ns = maps > kMapsInCache ? 0.15 : 0.06;
   else if (of_weight && vector_lanes() == 16)
     map_byte_ns = taps() > 1 ? 0.2 : 0.1;

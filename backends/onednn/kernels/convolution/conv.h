@@ -55,8 +55,6 @@ struct Conv : sdk::ConvRequest {
   Primitive backward_weight(int64_t images, int64_t out, dnnl_data_type_t result,
                             bool on_rows) const;
 
-  // Each channel is convolved with taps of its own.
-  bool depthwise() const { return groups > 1 && og == 1 && cg == 1; }
   // By how much blocks of a vector's channels make the work larger.
   double padding_of_blocks() const;
   // Estimated nanoseconds on one core; `padded` multiplies the work by what blocks of channels add,

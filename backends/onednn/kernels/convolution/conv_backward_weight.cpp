@@ -162,9 +162,9 @@ tn_plan* make_backward_weight(const Conv& conv) {
   }
   // Input channels that fill no block go through an older kernel, unless there are few. So do
   // channels that are groups of their own, unless the kernel is 3 x 3.
-  const bool fast = conv.depthwise() && conv.kh == 3 && conv.kw == 3,
-             older = conv.depthwise() ? !fast : conv.cg > 3 && conv.cg % vector_lanes() != 0;
-  const double slower = conv.depthwise() ? 16 : 1.8;
+  const bool older = conv.is_depthwise() ? conv.kh != 3 || conv.kw != 3
+                                         : conv.cg > 3 && conv.cg % vector_lanes() != 0;
+  const double slower = conv.is_depthwise() ? 16 : 1.8;
   const sdk::PlanOptions options{
       work.workspace_bytes(),
       conv.cost_ns(conv.padding_of_blocks() * (older ? slower : 1), byte_ns)};
