@@ -62,7 +62,7 @@ class CompiledHistory final : public graph::History,
     std::vector<bool> needed;
     detail::CompiledCalls calls;
   };
-  // Those of histories that do the same, or the same but for sizes.
+  // Those of histories that do the same, sizes aside.
   struct Passes {
     ForkMutex mutex{ForkOrder::tables};  // of the list
     std::list<Pass> all;

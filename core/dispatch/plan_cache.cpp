@@ -54,7 +54,8 @@ PlanEntry& PlanCache::find(const Call& call, const TensorImpl* common) {
   return *slot.entry;
 }
 
-// The tensors have no memory. Each lies elsewhere, but for a result that is one of the inputs.
+// The tensors have no memory. Each gets an address of its own, except a result that is one of the
+// inputs.
 Ref<PlanEntry> PlanCache::find(const CallDesc& desc) {
   std::vector<Tensor> tensors;
   const auto add = [&](const TensorDesc& t) {

@@ -48,8 +48,8 @@ struct Signature {
 };
 Signature signature_of(std::span<const Tensor* const> arguments, std::span<const int64_t> sizes);
 
-// The same but for the sizes of the dimensions that CompileOptions::dynamic lists, or of all, and
-// for what strides of tensors with such dimensions follow from them.
+// The same except for the sizes of the dimensions that CompileOptions::dynamic lists, or of all,
+// and for what strides of tensors with such dimensions follow from them.
 struct DynamicSignature {
   Signature of_one;
   std::span<const int64_t> dimensions;

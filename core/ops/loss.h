@@ -174,8 +174,10 @@ struct CtcLossOptions {
 // (t, n, C), or (t, C) for one sequence, of which `input_lengths` (n) steps count, the negative
 // logarithm of the probability of the labels. `targets` is (n, s), or (sum of target_lengths), of
 // which `target_lengths` (n) labels count; integers. Labels in one row wait for the lengths. As in
-// PyTorch, the gradient is that for log_probs made by log_softmax. Second derivatives are an
-// AutogradError.
+// PyTorch, the gradient is that for log_probs made by log_softmax. Where a sequence cannot be
+// aligned, its loss is infinite; its gradient is finite then, exp(log_probs) times that of the loss
+// (PyTorch's is NaN), and means nothing: look at the loss, or set zero_infinity. Second derivatives
+// are an AutogradError.
 TENON_API Tensor ctc_loss(const Tensor& log_probs, const Tensor& targets,
                           const Tensor& input_lengths, const Tensor& target_lengths,
                           const CtcLossOptions& options = {});

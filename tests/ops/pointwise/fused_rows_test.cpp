@@ -172,7 +172,7 @@ BOOST_AUTO_TEST_CASE(programs_that_reduce_run_as_one) {
              boost::test_tools::per_element());
 }
 
-// Rows that no tile holds, and rows of nothing, are left to the members.
+// Rows that no tile holds, and empty rows, are left to the members.
 BOOST_AUTO_TEST_CASE(rows_that_no_tile_holds) {
   for (const int64_t n : {0, 65537, 200'000}) {
     const Tensor x = drawn_rows({2, n}, f32, 1);

@@ -32,7 +32,7 @@ constexpr MemberEntry slope(const char* op, const char* name) {
 
 constexpr const char *kOr = "formulas::Or", *kAnd = "formulas::And", *kXor = "formulas::Xor";
 
-// But for `copy`, `where`, `pow` and `polygamma`.
+// All members except `copy`, `where`, `pow` and `polygamma`, which depend on more than a name.
 constexpr MemberEntry kEntries[] = {
     {"abs", "formulas::Abs"},
     {"acos", "formulas::Acos"},
