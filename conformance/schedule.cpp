@@ -1,6 +1,6 @@
 #include <stdexcept>
 
-#include <tenon/conformance/cases/schedule.h>
+#include <tenon/conformance/cases/optimizer_schedule.h>
 
 namespace tenon::conformance {
 

@@ -4,23 +4,22 @@
 #include <tenon/conformance/cases/attention.h>
 #include <tenon/conformance/cases/convolution.h>
 #include <tenon/conformance/cases/creation.h>
-#include <tenon/conformance/cases/decomposition.h>
 #include <tenon/conformance/cases/indexing.h>
+#include <tenon/conformance/cases/indexing_scatter.h>
 #include <tenon/conformance/cases/linalg.h>
+#include <tenon/conformance/cases/linalg_decomposition.h>
 #include <tenon/conformance/cases/loss.h>
-#include <tenon/conformance/cases/metrics.h>
 #include <tenon/conformance/cases/normalization.h>
 #include <tenon/conformance/cases/optimizer.h>
-#include <tenon/conformance/cases/order.h>
+#include <tenon/conformance/cases/optimizer_schedule.h>
 #include <tenon/conformance/cases/pointwise.h>
 #include <tenon/conformance/cases/pooling.h>
-#include <tenon/conformance/cases/pooling_more.h>
+#include <tenon/conformance/cases/pooling_resampling.h>
 #include <tenon/conformance/cases/random.h>
 #include <tenon/conformance/cases/recurrent.h>
 #include <tenon/conformance/cases/reduction.h>
-#include <tenon/conformance/cases/resampling.h>
-#include <tenon/conformance/cases/scatter.h>
-#include <tenon/conformance/cases/schedule.h>
+#include <tenon/conformance/cases/reduction_metrics.h>
+#include <tenon/conformance/cases/reduction_order.h>
 #include <tenon/conformance/cases/shape.h>
 
 namespace tenon::conformance {
@@ -41,7 +40,7 @@ std::vector<Family> all_families() {
   add(all, "reduction", reduction_cases(), order_cases(), metrics_cases());
   add(all, "linalg", linalg_cases(), decomposition_cases());
   add(all, "convolution", convolution_cases());
-  add(all, "pooling", pooling_cases(), more_pooling_cases(), resampling_cases());
+  add(all, "pooling", pooling_cases(), line_and_volume_pooling_cases(), resampling_cases());
   add(all, "normalization", normalization_cases());
   add(all, "loss", loss_cases());
   add(all, "indexing", indexing_cases(), scatter_cases());

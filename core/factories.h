@@ -115,6 +115,8 @@ TENON_API Tensor tensor_of_numbers(const NestedNumbers& values, const TensorOpti
 template <class T>
 concept Element = std::same_as<T, float> || std::same_as<T, double> || std::same_as<T, int> ||
                   std::same_as<T, long> || std::same_as<T, long long> || std::same_as<T, bool>;
+// A parameter that no type fits, so that a list's type cannot be named in its place.
+enum class TypeOfList { deduced };
 
 // What may stand for the options of a factory: a dtype, a device, or a dtype and a device.
 template <class T>
@@ -141,12 +143,13 @@ template <std::same_as<TensorOptions> O = TensorOptions>  // so that `{}` means 
 Tensor tensor(const NestedNumbers& values, const O& options) {
   return detail::tensor_of_numbers(values, options);
 }
-// Returns the same for a list of one depth, whose elements have one type.
-template <detail::Element T>
+// Returns the same for a list of one depth, whose elements have one type. A type that is named is
+// that of a vector below: tensor<int64_t>({1, 2}) is i64.
+template <detail::TypeOfList = detail::TypeOfList::deduced, detail::Element T>
 Tensor tensor(std::initializer_list<T> values) {
   return detail::tensor_of_list(values.begin(), DTypeOf<T>::value, values.size(), {});
 }
-template <detail::Element T>
+template <detail::TypeOfList = detail::TypeOfList::deduced, detail::Element T>
 Tensor tensor(std::initializer_list<T> values, const Shape& shape,
               const TensorOptions& options = {}) {
   detail::require_values(values.size(), shape);

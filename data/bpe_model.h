@@ -1,4 +1,4 @@
-// What a BpeTokenizer has learned. Internal.
+// What a BpeTokenizer has learned.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Splits text into the words inside of which pairs are merged. Internal.
+// Splits text into the words inside of which pairs are merged.
 #pragma once
 
 #include <cstddef>

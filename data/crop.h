@@ -1,4 +1,4 @@
-// Pieces of images, and checks that several steps need. Internal.
+// Pieces of images, and checks that several steps need.
 #pragma once
 
 #include <tenon/data/augment.h>

@@ -1,4 +1,4 @@
-// Takes text files apart into lines and fields. Internal.
+// Takes text files apart into lines and fields.
 #pragma once
 
 #include <string>

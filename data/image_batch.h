@@ -1,4 +1,4 @@
-// Puts images together to a batch. Internal.
+// Puts images together to a batch.
 #pragma once
 
 #include <cstddef>

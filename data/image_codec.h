@@ -1,4 +1,4 @@
-// What unpacks JPEG and PNG. Internal.
+// What unpacks JPEG and PNG.
 #pragma once
 
 #include <csetjmp>

@@ -1,4 +1,4 @@
-// Class numbers as files contain them. Internal.
+// Class numbers as files contain them.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Errors that name the example and its data set. Internal.
+// Errors that name the example and its data set.
 #pragma once
 
 #include <exception>

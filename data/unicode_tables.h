@@ -1,5 +1,4 @@
 // Which characters are letters and numbers in Unicode 14.0.0, made of Python's unicodedata.
-// Internal.
 #pragma once
 
 #include <cstdint>

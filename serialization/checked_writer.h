@@ -1,5 +1,4 @@
-// Writes a file from its beginning to its end and looks at what it has written. Internal to
-// serialization.
+// Writes a file from its beginning to its end and looks at what it has written.
 #pragma once
 
 #include <atomic>

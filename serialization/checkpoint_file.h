@@ -1,5 +1,5 @@
 // How a checkpoint is written, and brought to a model: what save and load of a model have in common
-// with those of a whole training run. Internal to serialization.
+// with those of a whole training run.
 #pragma once
 
 #include <filesystem>

@@ -1,5 +1,4 @@
 // The index of a checkpoint: keys, shapes, dtypes and places of all tensors, groups and wrappers.
-// Internal to serialization.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What checksum.cpp does with vectors of 16 bytes, with those of 32. Internal to serialization.
+// What checksum.cpp does with vectors of 16 bytes, with those of 32.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,4 @@
-// What a load takes of a file, and as what: LoadOptions::rules and LoadOptions::only. Internal to
-// serialization.
+// What a load takes of a file, and as what: LoadOptions::rules and LoadOptions::only.
 #pragma once
 
 #include <string>

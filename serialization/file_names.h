@@ -1,5 +1,4 @@
 // Further names of a checkpoint. What the system refuses is a std::filesystem::filesystem_error.
-// Internal to serialization.
 #pragma once
 
 #include <filesystem>

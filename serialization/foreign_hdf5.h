@@ -1,5 +1,5 @@
 // HDF5 files that other programs wrote. The HDF5 library does not survive everything that may be in
-// one, so another process reads them. Internal to serialization.
+// one, so another process reads them.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
 // What libtenon and the program tenon-hdf5-reader need of the HDF5 C library alike. `E` is the
-// exception of the caller, which is made of one text. Internal to serialization and the reader.
+// exception of the caller, which is made of one text.
 #pragma once
 
 #include <cstdint>

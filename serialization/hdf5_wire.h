@@ -1,12 +1,12 @@
 // What libtenon and the program tenon-hdf5-reader say to each other over a socket. Neither side
 // trusts the other. Both run on one machine, so structs are sent as they are in memory.
 //
-// The reader of a file of another program sends what the file contains. Then, for each number of
-// a tensor that libtenon sends (64 bits), it sends the values.
+// The reader of a file of another program sends what the file contains. Then, for each number of a
+// tensor that libtenon sends (64 bits), it sends the values.
 //
 // For a checkpoint without an index it gets no file, but the size of the image. It asks for pages
 // of the image, which libtenon has compared with their checksums, and sends an index at last
-// (index_wire.h). Internal to serialization.
+// (index_wire.h).
 #pragma once
 
 #include <cstdint>

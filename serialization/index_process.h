@@ -1,6 +1,5 @@
 // The index of a checkpoint that has none, or one of a later release: another process reads its
 // HDF5 data, because somebody who writes right checksums for wrong data can make HDF5 crash.
-// Internal to serialization.
 #pragma once
 
 #include <cstddef>

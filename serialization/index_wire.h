@@ -1,6 +1,6 @@
 // The bytes of an index: what a checkpoint holds, readable without HDF5. It is stored in
 // checkpoints (docs/checkpoints.md describes it), and tenon-hdf5-reader makes it for older ones
-// that have none. Numbers are little-endian. Internal to serialization.
+// that have none. Numbers are little-endian.
 #pragma once
 
 #include <cstddef>

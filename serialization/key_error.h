@@ -1,5 +1,4 @@
-// The text of the error of a load that does not fit: PyTorch's words, followed by hints. Internal
-// to serialization.
+// The text of the error of a load that does not fit: PyTorch's words, followed by hints.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// What a checkpoint holds of a loader. Internal to serialization.
+// What a checkpoint holds of a loader.
 #pragma once
 
 #include <tenon/data/loader.h>

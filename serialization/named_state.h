@@ -1,6 +1,6 @@
 // The states of optimizers and schedulers with parameters by their names in the model, in place of
 // their numbers: so a state fits wherever the parameters are the same, in whatever order and groups
-// they are listed. Internal to serialization.
+// they are listed.
 #pragma once
 
 #include <cstdint>

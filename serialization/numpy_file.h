@@ -1,4 +1,4 @@
-// Arrays that numpy.save, numpy.savez and numpy.savez_compressed wrote. Internal to serialization.
+// Arrays that numpy.save, numpy.savez and numpy.savez_compressed wrote.
 #pragma once
 
 #include <memory>

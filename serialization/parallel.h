@@ -1,5 +1,4 @@
 // Loops over the threads of the host, for work that waits for files or goes through much memory.
-// Internal to serialization.
 #pragma once
 
 #include <algorithm>

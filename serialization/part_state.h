@@ -1,5 +1,4 @@
 // The parts of a training run in a checkpoint: what is written of each, and how each is read.
-// Internal to serialization.
 #pragma once
 
 #include <filesystem>

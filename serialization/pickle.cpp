@@ -56,7 +56,7 @@ constexpr std::array kGlobals = {
 };
 
 // What the four values are that a pickle makes most often, and which need no memory of their own.
-enum : uint32_t { kNone, kTrue, kFalse, kEmptyTuple, kFirstFree };
+enum : uint32_t { kNone, kTrue, kFalse, kEmptyTuple };
 
 [[noreturn]] void bad_pickle(const std::string& why) {
   throw CheckpointError("its pickle is damaged: " + why);

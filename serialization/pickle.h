@@ -1,6 +1,6 @@
 // Reads the pickle of a state dict without executing it: a pickle is a program, and of its
 // instructions only those are known here that build dictionaries, lists, numbers, texts and the
-// description of tensors. Internal to serialization.
+// description of tensors.
 #pragma once
 
 #include <cstdint>

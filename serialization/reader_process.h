@@ -1,5 +1,5 @@
 // The process that reads HDF5 files of other programs, and checkpoints without an index. What it is
-// not allowed to do and how it is found docs/checkpoints.md describes. Internal to serialization.
+// not allowed to do and how it is found docs/checkpoints.md describes.
 #pragma once
 
 #include <chrono>

@@ -1,5 +1,5 @@
 // safetensors files (https://github.com/huggingface/safetensors): the length of a header, the
-// header in JSON, values. Internal to serialization, except save_safetensors in checkpoint.h.
+// header in JSON, values. save_safetensors is in checkpoint.h.
 #pragma once
 
 #include <filesystem>

@@ -1,4 +1,4 @@
-// The order in which saves of one path are written. Internal to serialization.
+// The order in which saves of one path are written.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,4 @@
 // Checkpoints in several files: an index, and shards beside it, which are checkpoints themselves.
-// Internal to serialization.
 //
 // The shards of each save have names of their own, and the index appears after all of them: so
 // until it does, the old index with its shards is what there is. docs/checkpoints.md describes it.

@@ -1,4 +1,4 @@
-// The values of a load before they are copied into the model. Internal to serialization.
+// The values of a load before they are copied into the model.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-// The names of files in the folder of a CheckpointManager. Internal to serialization and the tools.
+// The names of files in the folder of a CheckpointManager.
 #pragma once
 
 #include <charconv>

@@ -1,4 +1,4 @@
-// The signals with which a training is asked to save, and to end. Internal to serialization.
+// The signals with which a training is asked to save, and to end.
 #pragma once
 
 namespace tenon {

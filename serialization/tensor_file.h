@@ -1,4 +1,4 @@
-// A file of named tensors, whatever program wrote it. Internal to serialization.
+// A file of named tensors, whatever program wrote it.
 #pragma once
 
 #include <cstdint>

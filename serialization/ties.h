@@ -1,5 +1,5 @@
 // Checks the names of a model that stand for one tensor, for which a checkpoint may have different
-// values. Internal to serialization.
+// values.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
 // Files of torch.save since PyTorch 1.6: a zip archive with a pickle, which is not executed, and a
-// member for each storage. Internal to serialization.
+// member for each storage.
 #pragma once
 
 #include <memory>

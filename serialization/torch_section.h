@@ -1,4 +1,4 @@
-// Where the state dict is in what torch.save wrote. Internal to serialization.
+// Where the state dict is in what torch.save wrote.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,4 @@
 // Numbers and texts by name as a JSON object without nesting, which is how checkpoints hold them.
-// Internal to serialization.
 #pragma once
 
 #include <string>

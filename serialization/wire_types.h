@@ -1,5 +1,5 @@
 // The numbers of element types that stand in indexes of checkpoints and in answers of
-// tenon-hdf5-reader. Internal to serialization.
+// tenon-hdf5-reader.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// How a file of tensors is written that nobody has as a model. Internal to serialization.
+// How a file of tensors is written that nobody has as a model.
 #pragma once
 
 #include <cstddef>

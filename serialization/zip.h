@@ -1,5 +1,5 @@
 // Reads zip archives (PKWARE's APPNOTE 6.3): those that torch.save and numpy.savez write, with
-// members that are stored or deflated, and zip64. Internal to serialization.
+// members that are stored or deflated, and zip64.
 //
 // No library for archives is used: all of them unpack from the beginning of a member, and libzip
 // brings five more libraries into every program. What is needed here is a table and zlib.

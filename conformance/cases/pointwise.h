@@ -2,9 +2,9 @@
 #pragma once
 
 #include <tenon/conformance/case.h>
-#include <tenon/conformance/cases/activation.h>
-#include <tenon/conformance/cases/fused.h>
-#include <tenon/conformance/cases/special.h>
+#include <tenon/conformance/cases/pointwise_activation.h>
+#include <tenon/conformance/cases/pointwise_fused.h>
+#include <tenon/conformance/cases/pointwise_special.h>
 #include <tenon/core/ops/pointwise.h>
 
 namespace tenon::conformance {

@@ -1,5 +1,5 @@
 // The values of a JSON text. Those of the JSON library cannot be used, because they end the process
-// if there is no memory to destroy them. Private.
+// if there is no memory to destroy them.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,4 @@
 // Writes a JSON text from its first byte to its last; what is written holds no memory but the text.
-// Private.
 #pragma once
 
 #include <cstdint>

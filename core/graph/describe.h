@@ -1,4 +1,4 @@
-// What describe_program is made of. Internal to core/graph.
+// What describe_program is made of.
 #pragma once
 
 #include <cstddef>

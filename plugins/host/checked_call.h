@@ -1,4 +1,4 @@
-// How every function of a plugin is called. Private to the host.
+// How every function of a plugin is called.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// The features of the processor of this machine. Private to the host.
+// The features of the processor of this machine.
 #pragma once
 
 #include <set>

@@ -1,4 +1,4 @@
-// Searches for plugins. Private to the host.
+// Searches for plugins.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// What the file of a shared library says of itself, read without loading it. Private to the host.
+// What the file of a shared library says of itself, read without loading it.
 #pragma once
 
 #include <cstddef>

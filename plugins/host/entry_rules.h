@@ -1,5 +1,5 @@
 // What tn_plugin_entry has to be. The loader reads it in memory and refuses a plugin for the first
-// fault; `tenon plugin check` reads it in the file and names all of them. Private to the host.
+// fault; `tenon plugin check` reads it in the file and names all of them.
 #pragma once
 
 #include <cstdint>

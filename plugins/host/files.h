@@ -1,4 +1,4 @@
-// Decides which files the host reads and runs. Private to the host.
+// Decides which files the host reads and runs.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Error objects of the host's own. Private to the host.
+// Error objects of the host's own.
 #pragma once
 
 #include <string>

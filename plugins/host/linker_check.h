@@ -1,4 +1,4 @@
-// Asks the dynamic linker what a library links, without running the library. Private to the host.
+// Asks the dynamic linker what a library links, without running the library.
 #pragma once
 
 #include <string>

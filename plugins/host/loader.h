@@ -1,4 +1,4 @@
-// Loads the plugin of a manifest. Private to the host.
+// Loads the plugin of a manifest.
 #pragma once
 
 #include <tenon/plugins/host/backend.h>

@@ -1,5 +1,4 @@
 // The manifest of a plugin, and all checks of a plugin that are possible without loading it.
-// Private to the host.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // Files of programs: a checkpoint whose tensors are what a program uses, and which has its
-// description in the group "@program". Internal to serialization.
+// description in the group "@program".
 #pragma once
 
 #include <filesystem>

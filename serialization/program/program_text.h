@@ -1,5 +1,4 @@
-// The description of a program as JSON, which docs/checkpoints.md describes. Internal to
-// serialization.
+// The description of a program as JSON, which docs/checkpoints.md describes.
 #pragma once
 
 #include <string>

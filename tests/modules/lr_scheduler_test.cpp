@@ -1,4 +1,4 @@
-// Schedulers beyond the reference cases (conformance/cases/schedule.h): several groups, several
+// Schedulers beyond the reference cases (conformance/cases/optimizer_schedule.h): several groups, several
 // schedulers, momentum, states and errors. The expected rates are PyTorch 2.15's.
 #include <cmath>
 

@@ -1,6 +1,6 @@
 // Metrics over several batches and devices, and what their functions say of ties and of no
 // elements. The values of single batches are among the reference cases
-// (conformance/cases/metrics.h).
+// (conformance/cases/reduction_metrics.h).
 #include <cmath>
 #include <limits>
 #include <string>

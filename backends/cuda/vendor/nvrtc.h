@@ -9,7 +9,6 @@ namespace tenon::cuda {
 struct NvrtcProgramObject;
 using NvrtcProgram = NvrtcProgramObject*;
 using NvrtcResult = int;  // 0 is success
-inline constexpr NvrtcResult kNvrtcCompilationFailed = 6;
 
 struct Nvrtc {
   NvrtcResult (*nvrtcVersion)(int* major, int* minor);

@@ -1,6 +1,6 @@
 // Several pointwise operators, and reductions of rows, as one call, `fused` (docs/operators.md):
 // what a pass over a recorded program makes of neighbours, so that values between them never reach
-// memory. Private, and below autograd: there is no gradient.
+// memory. It is below autograd: there is no gradient.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// The functions of core/ops/special.h, and of core/ops/arithmetic.h: part of the pointwise family.
+// The functions of core/ops/special.h, and of core/ops/arithmetic.h: pointwise operators too.
 #pragma once
 
 #include <tenon/conformance/case.h>
