@@ -55,7 +55,7 @@ std::vector<fs::path> images_of(const fs::path& folder) {
   return files;
 }
 
-// Says what lies there instead of folders.
+// Throws an error that describes what the folder has instead of folders of classes.
 [[noreturn]] void refuse_without_classes(const fs::path& root) {
   size_t images = 0, others = 0;
   fs::path first;  // by name

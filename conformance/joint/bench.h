@@ -116,8 +116,8 @@ struct Operator {
   // The next number of elements that it can have.
   int64_t at_least(int64_t elements) const;
 };
-// The one that the subject is to be tried with, or the first that is taken by who makes the plans.
-// Throws an UnsupportedError if it takes none that is known here.
+// The one that the subject is to be tried with, or the first that the planner accepts.
+// Throws an UnsupportedError if it accepts none that is known here.
 Operator known_operator(Bench& bench);
 // The one that the subject names.
 Operator tried_operator(Bench& bench);

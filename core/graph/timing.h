@@ -36,7 +36,7 @@ inline bool wait_for_devices(const std::vector<DeviceContext*>& devices) noexcep
 }
 
 // Measures a call from idle devices to the end of its work. Where something is queued, nothing is
-// measured: whoever calls without waiting shall not be made to wait for earlier work.
+// measured: a caller that does not wait must not be made to wait for earlier work.
 class StopWatch {
  public:
   explicit StopWatch(const std::vector<DeviceContext*>& devices)

@@ -1,4 +1,4 @@
-// What a copy of the plugin interface is called, wherever it is told of.
+// The names of a plugin's copies in messages and in the trace.
 #pragma once
 
 #include <tenon/plugins/abi/abi.h>

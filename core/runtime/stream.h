@@ -175,7 +175,7 @@ class DeviceStream {
     if (capturing()) refuse(what);
   }
 
-  // wait() for whoever reads, which the trace and profilers show.
+  // Waits as wait() does, for a reader of values; the trace and profilers show it.
   void wait_and_watch(uint64_t ticket);
   // Waits for the value at `data`, which `ticket` wrote, and throws the error that affected it, but
   // no other error.

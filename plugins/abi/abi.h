@@ -435,9 +435,9 @@ enum { TN_REDUCE_SUM = 0, TN_REDUCE_MAX = 1, TN_REDUCE_MIN = 2 };
  * Results are the same bits on all members, and in each run with the same inputs.
  *
  * Errors. TN_CODE_UNSUPPORTED for a dtype or an operation comes before anything of the call is
- * queued, and the rest of its group counts; the host then copies instead. After any other one,
- * nothing of the call, or of its group, is relied upon. Those that show later come out of the
- * streams' events.
+ * queued, and the rest of its group counts; the host then copies instead. After any other error
+ * the results of the call, and of its group, are undefined. Errors that are found later are
+ * reported by the streams' events.
  *
  * The host does not call these while one of the streams captures.
  */

@@ -324,7 +324,7 @@ void require_another_number(const Table& table, const std::string& before) {
       "operators were added, removed or put at another level, but conformance/levels.h still says "
       "that this is operator set "
           << conformance::kOperatorSet
-          << "; raise kOperatorSet there by one, and write the table anew");
+          << "; raise kOperatorSet there by one, and write the table again");
 }
 
 }  // namespace

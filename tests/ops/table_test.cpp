@@ -156,7 +156,7 @@ BOOST_AUTO_TEST_CASE(every_operator_has_a_line) {
   for (const Op* op = all_ops(); op; op = op->next, ++count)
     BOOST_CHECK_MESSAGE(has_line(without_ending(op->name)),
                         "operator \"" << op->name << "\" has no line in conformance/cases");
-  BOOST_TEST(count > 90u);
+  BOOST_TEST(count > 200u);
 }
 
 namespace {
@@ -205,11 +205,13 @@ BOOST_AUTO_TEST_CASE(every_public_function_has_a_line) {
     std::ifstream file(entry.path());
     const std::string text((std::istreambuf_iterator<char>(file)), {});
     static const std::regex declared(
-        R"(TENON_API\s+(?:Tensor|std::vector<Tensor>)\s+(?://[^\n]*\s+)?(\w+)\()");
+        R"(TENON_API\s+(?:[A-Z]\w+|std::\w+<Tensor(?:, Tensor)*>)\s+(?://[^\n]*\s+)?(\w+)\()");
     for (std::sregex_iterator at(text.begin(), text.end(), declared), end; at != end; ++at)
       names.insert((*at)[1]);
   }
-  BOOST_TEST(names.size() > 70u);
+  // Their lines are LSTM, GRU and RNN, as PyTorch's modules are called.
+  for (const char* layers : {"lstm", "gru", "rnn"}) BOOST_TEST(names.erase(layers) == 1u);
+  BOOST_TEST(names.size() > 330u);
   for (auto& name : names)
     BOOST_CHECK_MESSAGE(has_line(name),
                         "function \"" << name << "\" has no line in conformance/cases");

@@ -18,7 +18,7 @@ struct FusedCode {
   static constexpr int64_t kMostOfRow = 1024 * 1024;
   static constexpr int64_t kLongestRow = 64 * 1024;
 
-  // Along what the values of a tile differ: both, or nothing where the whole tile is one value.
+  // The dimensions along which the values of a tile differ; none where the tile is one value.
   // Programs that reduce have values of each row, and rows that repeat.
   enum Extent : uint8_t { one_value = 0, rows = 1, cols = 2, all = 3 };
   // Where the values of a tile are: in the memory of a tensor, or else in the scratch memory, one
