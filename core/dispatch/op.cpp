@@ -17,6 +17,12 @@ const Op*& list_head() {
 Op::Op(const OpSpec& spec) : OpSpec(spec), next(list_head()) { list_head() = this; }
 const Op* all_ops() { return list_head(); }
 
+bool is_of_library(const Op& op) {
+  for (const Op* own = all_ops(); own; own = own->next)
+    if (own == &op) return true;
+  return false;
+}
+
 std::string input_name(const Op& op, size_t i, size_t count) {
   std::string_view names = op.inputs ? op.inputs : count == 1 ? "x" : "";
   for (size_t k = 0; k < i && !names.empty(); ++k) {

@@ -213,6 +213,8 @@ struct Op : OpSpec {
 };
 // Returns the first of all operators, which are linked through `next`.
 TENON_API const Op* all_ops();
+// Returns whether the operator is among them, and not a user's that has the name of one.
+bool is_of_library(const Op& op);
 
 // Returns what errors call an input of a call that has `count`: "weight", or "argument 1".
 std::string input_name(const Op& op, size_t i, size_t count);

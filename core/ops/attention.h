@@ -34,7 +34,7 @@ TENON_API Tensor scaled_dot_product_attention(const Tensor& query, const Tensor&
                                               const Tensor& value,
                                               const AttentionOptions& options = {});
 
-struct MultiHeadAttentionWeights {
+struct MultiheadAttentionWeights {
   Tensor in_proj_weight = {};   // (3 width, width): of query, key and value, one below the other
   Tensor in_proj_bias = {};     // (3 width); undefined: none
   Tensor out_proj_weight = {};  // (width, width)
@@ -44,7 +44,7 @@ struct MultiHeadAttentionWeights {
   Tensor q_proj_weight = {}, k_proj_weight = {}, v_proj_weight = {};
 };
 
-struct MultiHeadAttentionOptions {
+struct MultiheadAttentionForwardOptions {
   Tensor key_padding_mask = {};  // (batch, s); boolean: true is left out; floating: is added
   // (l, s) or (batch num_heads, l, s); boolean: true is left out; floating: is added to the scores.
   Tensor attn_mask = {};
@@ -64,7 +64,7 @@ struct MultiHeadAttentionOptions {
 // num_heads divides the width.
 TENON_API std::pair<Tensor, Tensor> multi_head_attention_forward(
     const Tensor& query, const Tensor& key, const Tensor& value, int64_t num_heads,
-    const MultiHeadAttentionWeights& weights, const MultiHeadAttentionOptions& options = {});
+    const MultiheadAttentionWeights& weights, const MultiheadAttentionForwardOptions& options = {});
 
 // Returns x (…, n, d), d even, with each pair (a, b) of its last dimension rotated by the angle
 // (p + offset) * base^(-2 i / d) at row p and pair i: (a cos - b sin, a sin + b cos) (Su et al.,

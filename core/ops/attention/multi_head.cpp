@@ -32,7 +32,7 @@ void require_sequences(const Tensor& query, const Tensor& key, const Tensor& val
                                  kMultiHead, q[2], num_heads));
 }
 
-void require_weights(const MultiHeadAttentionWeights& w, int64_t width, int64_t kdim,
+void require_weights(const MultiheadAttentionWeights& w, int64_t width, int64_t kdim,
                      int64_t vdim) {
   require_tensor(kMultiHead, w.out_proj_weight, "out_proj_weight");
   const auto require = [&](const Tensor& t, const char* what, const Shape& wanted) {
@@ -72,7 +72,7 @@ bool lies_by_batch(const Tensor& x) {
 }
 
 // Part `which` of the three projections.
-Tensor projected(const Tensor& x, const MultiHeadAttentionWeights& w, int64_t which) {
+Tensor projected(const Tensor& x, const MultiheadAttentionWeights& w, int64_t which) {
   const int64_t width = shape_of(w.out_proj_weight)[0];
   const Tensor* separate[] = {&w.q_proj_weight, &w.k_proj_weight, &w.v_proj_weight};
   const Tensor weight = w.in_proj_weight.defined()
@@ -96,7 +96,7 @@ struct Masks {
   Tensor added, left_out;
 
   // `dtype`: of the scores, to which floating masks are converted.
-  Masks(const MultiHeadAttentionOptions& options, const Shape& scores, DType dtype) {
+  Masks(const MultiheadAttentionForwardOptions& options, const Shape& scores, DType dtype) {
     const Shape plain = {scores[2], scores[3]}, rows = {scores[0], scores[3]},
                 full = {scores[0] * scores[1], scores[2], scores[3]};
     const Tensor &mask = options.attn_mask, &padding = options.key_padding_mask;
@@ -143,8 +143,8 @@ struct Masks {
 // One sequence without a batch: (l, width), (s, width).
 std::pair<Tensor, Tensor> attend_unbatched(const Tensor& query, const Tensor& key,
                                            const Tensor& value, int64_t num_heads,
-                                           const MultiHeadAttentionWeights& weights,
-                                           MultiHeadAttentionOptions options) {
+                                           const MultiheadAttentionWeights& weights,
+                                           MultiheadAttentionForwardOptions options) {
   if (options.key_padding_mask.defined())
     options.key_padding_mask = unsqueeze(options.key_padding_mask, 0);
   const auto [y, w] = multi_head_attention_forward(
@@ -156,7 +156,7 @@ std::pair<Tensor, Tensor> attend_unbatched(const Tensor& query, const Tensor& ke
 
 std::pair<Tensor, Tensor> multi_head_attention_forward(
     const Tensor& query, const Tensor& key, const Tensor& value, int64_t num_heads,
-    const MultiHeadAttentionWeights& weights, const MultiHeadAttentionOptions& options) try {
+    const MultiheadAttentionWeights& weights, const MultiheadAttentionForwardOptions& options) try {
   require_defined(kMultiHead, {{"query", query}, {"key", key}, {"value", value}});
   if (query.dim() == 2 && key.dim() == 2 && value.dim() == 2)
     return attend_unbatched(query, key, value, num_heads, weights, options);

@@ -35,12 +35,6 @@ struct Finished {
 };
 constexpr Finished kFinished[] = {{"batch_norm", 5}, {"conv2d", 3}, {"linear", 3}, {"matmul", 2}};
 
-bool is_of_library(const Op& op) {
-  for (const Op* own = all_ops(); own; own = own->next)
-    if (own == &op) return true;
-  return false;
-}
-
 }  // namespace
 
 bool is_activation(const Op& op) {

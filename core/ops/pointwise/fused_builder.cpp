@@ -63,23 +63,15 @@ std::string spelled(const FusedProgram::Step& step) {
 
 }  // namespace
 
-namespace {
-bool is_own(const Op& op) {
-  for (const Op* own = all_ops(); own; own = own->next)
-    if (own == &op) return true;
-  return false;  // a user's
-}
-}  // namespace
-
 bool can_be_fused(const Op& op) {
-  return op.pointwise && !op.execute && &op != &fused_op && is_own(op);
+  return op.pointwise && !op.execute && &op != &fused_op && is_of_library(op);
 }
 
 bool can_be_fused_reduction(const Op& op) {
   static constexpr std::string_view names[] = {"all",  "amax", "amin", "any", "logsumexp",
                                                "mean", "prod", "sum",  "var"};
   if (std::find(std::begin(names), std::end(names), op.name) == std::end(names)) return false;
-  return is_own(op);
+  return is_of_library(op);
 }
 
 bool can_be_fused_reduction(const Op& op, const Shape& dims, const TensorDesc& x) {

@@ -160,14 +160,14 @@ BOOST_AUTO_TEST_CASE(without_weights_many_heads_give_the_same) {
   manual_seed(6);
   const int64_t l = 5, s = 7, batch = 2, width = 6, heads = 3;
   const Tensor query = randn({l, batch, width}), key = randn({s, batch, width});
-  const MultiHeadAttentionWeights w = {.in_proj_weight = randn({3 * width, width}),
+  const MultiheadAttentionWeights w = {.in_proj_weight = randn({3 * width, width}),
                                        .out_proj_weight = randn({width, width})};
   const Tensor causal = triu(ones({l, s}, {.dtype = boolean}), 1),
                late = arange(0, s).gt(4.0).expand({batch, s});
   const Tensor added = randn({batch * heads, l, s});
   for (const Tensor& mask : {Tensor(), causal, added})
     for (const Tensor& padding : {Tensor(), late, randn({batch, s})}) {
-      MultiHeadAttentionOptions options = {.key_padding_mask = padding, .attn_mask = mask};
+      MultiheadAttentionForwardOptions options = {.key_padding_mask = padding, .attn_mask = mask};
       const Tensor with = multi_head_attention_forward(query, key, key, heads, w, options).first;
       options.need_weights = false;
       const Tensor without = multi_head_attention_forward(query, key, key, heads, w, options).first;
@@ -203,7 +203,7 @@ BOOST_AUTO_TEST_CASE(floating_masks_of_another_type_are_converted) {
 
 BOOST_AUTO_TEST_CASE(sequences_without_a_batch_or_with_it_first) {
   manual_seed(8);
-  const MultiHeadAttentionWeights w = {.in_proj_weight = randn({12, 4}),
+  const MultiheadAttentionWeights w = {.in_proj_weight = randn({12, 4}),
                                        .in_proj_bias = randn({12}),
                                        .out_proj_weight = randn({4, 4})};
   const Tensor query = randn({3, 1, 4}), key = randn({5, 1, 4}), late = arange(0, 5).gt(2.0);
@@ -256,11 +256,11 @@ BOOST_AUTO_TEST_CASE(bad_input) {
 
   const Tensor w = zeros({12, 4}), o = zeros({4, 4}), x = zeros({3, 2, 4});
   const auto many = [&](const Tensor& query, const Tensor& key, int64_t heads,
-                        const MultiHeadAttentionWeights& weights,
-                        const MultiHeadAttentionOptions& options = {}) {
+                        const MultiheadAttentionWeights& weights,
+                        const MultiheadAttentionForwardOptions& options = {}) {
     return [=] { multi_head_attention_forward(query, key, key, heads, weights, options); };
   };
-  const MultiHeadAttentionWeights good = {.in_proj_weight = w, .out_proj_weight = o};
+  const MultiheadAttentionWeights good = {.in_proj_weight = w, .out_proj_weight = o};
   require_error<ShapeError>(many(zeros({3, 4}), x, 1, good), "needs a query (l, batch, width)");
   require_error<ShapeError>(many(zeros({3, 4}), zeros({3, 5}), 1, good), "found (3, 1, 4), (3, 1");
   require_error<ShapeError>(many(x, zeros({3, 1, 4}), 1, good), "found (3, 2, 4), (3, 1, 4)");
