@@ -185,9 +185,33 @@ BOOST_AUTO_TEST_CASE(a_state_is_saved_and_loaded) {
   BOOST_TEST((second.state_dict().numbers == whole.state_dict().numbers));
 }
 
+BOOST_AUTO_TEST_CASE(factors_are_changed_between_steps) {
+  One a;
+  amp::GradScaler scaler({.init_scale = 4, .growth_interval = 1});
+  a.step(scaler, {1, 1});
+  BOOST_TEST(scaler.get_scale() == 8);
+  scaler.set_growth_factor(3);
+  scaler.set_backoff_factor(0.125);
+  scaler.set_growth_interval(2);
+  BOOST_TEST(scaler.get_growth_factor() == 3);
+  BOOST_TEST(scaler.get_backoff_factor() == 0.125);
+  BOOST_TEST(scaler.get_growth_interval() == 2);
+  std::vector<double> scales;
+  for (float g : {1.f, 1.f, kInfinity}) {
+    a.step(scaler, {g, 0});
+    scales.push_back(scaler.get_scale());
+  }
+  BOOST_TEST(scales == (std::vector<double>{8, 24, 3}));
+  require_error<ValueError>([&] { scaler.set_growth_factor(1); }, "growth_factor");
+  require_error<ValueError>([&] { scaler.set_backoff_factor(1); }, "backoff_factor");
+  require_error<ValueError>([&] { scaler.set_growth_interval(0); }, "growth_interval");
+  BOOST_TEST(scaler.get_growth_factor() == 3);
+}
+
 BOOST_AUTO_TEST_CASE(without_scaling_steps_are_those_of_the_optimizer) {
   One a;
   amp::GradScaler off({.enabled = false});
+  BOOST_TEST((!off.is_enabled() && amp::GradScaler().is_enabled()));
   const Tensor loss = (a.p * 2.0).sum();
   BOOST_TEST(off.scale(loss).is_same(loss));
   loss.backward();
