@@ -22,8 +22,9 @@ struct MultiheadAttentionOptions {
 struct AttentionMasks {
   Tensor key_padding_mask = {};  // (batch, s); boolean: true is left out; floating: is added
   Tensor attn_mask = {};         // (l, s) or (batch num_heads, l, s); the same
-  bool is_causal = false;        // position i attends to those up to i, whatever the masks say
-  bool need_weights = true;      // otherwise the second result is undefined; that is faster
+  // Whether position i attends only to those of the positions up to i that the masks allow.
+  bool is_causal = false;
+  bool need_weights = true;  // otherwise the second result is undefined; that is faster
   bool average_attn_weights = true;
 };
 
