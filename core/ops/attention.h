@@ -9,6 +9,7 @@
 
 namespace tenon {
 
+// The options of scaled_dot_product_attention.
 struct AttentionOptions {
   // What is added to the scores, in the dtype of the query, or, if it is bool, which pairs take
   // part (those where it is true). It broadcasts to (…, l, s).

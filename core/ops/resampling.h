@@ -53,6 +53,7 @@ TENON_API Tensor upsample(const Tensor& x, const InterpolateOptions& options);
 
 // ---- other places ----
 
+// The options of grid_sample.
 struct GridSampleOptions {
   // How values between elements are computed: "bilinear" (in volumes trilinear), "nearest" (of two
   // equally near elements the even one) or "bicubic" (a = -0.75; for images alone).

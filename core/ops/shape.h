@@ -2,8 +2,10 @@
 // so, return views that share the storage of their argument; reshape and flatten copy if they have
 // to. Methods of Tensor with these names are the same functions.
 //
-// Dimensions may be negative and then count from the end. Every function throws an IndexError for a
-// dimension that does not exist and a ValueError for an undefined tensor.
+// Dimensions may be negative and then count from the end. The functions take every dtype, and
+// unless they say otherwise the result has that of x. Every function throws an IndexError for a
+// dimension that does not exist, a ValueError for an undefined tensor, and a ShapeError for a
+// result of more elements than can be addressed.
 #pragma once
 
 #include <optional>
@@ -52,27 +54,28 @@ TENON_API Tensor select(const Tensor& x, int64_t dim, int64_t index);
 // Returns x with the dimensions `source` at the places `destination` and the others in their order
 // between them, as a view. Throws a ValueError unless both list equally many dimensions, each once.
 TENON_API Tensor movedim(const Tensor& x, const Shape& source, const Shape& destination);
-// Returns x with two dimensions exchanged: another name for transpose.
+// Returns transpose(x, axis0, axis1), by NumPy's name.
 TENON_API Tensor swapaxes(const Tensor& x, int64_t axis0, int64_t axis1);
 // Returns x with the dimension `dim` split into `sizes`, of which one may be -1 and is inferred, as
 // reshape does. Throws a ShapeError unless the product of the sizes is that of the dimension.
 TENON_API Tensor unflatten(const Tensor& x, int64_t dim, const Shape& sizes);
-// Returns expand(x, shape): the name that NumPy has for it.
+// Returns expand(x, shape), by NumPy's name.
 TENON_API Tensor broadcast_to(const Tensor& x, const Shape& shape);
 // Returns the tensors expanded to the shape that they broadcast to, as views. Throws a ShapeError
 // if they do not broadcast.
 TENON_API std::vector<Tensor> broadcast_tensors(const std::vector<Tensor>& tensors);
-// Returns x expanded to the shape of `other`.
+// Returns expand(x, other.shape()).
 TENON_API Tensor expand_as(const Tensor& x, const Tensor& other);
 // Returns view(x, other.shape()).
 TENON_API Tensor view_as(const Tensor& x, const Tensor& other);
 // Returns reshape(x, other.shape()).
 TENON_API Tensor reshape_as(const Tensor& x, const Tensor& other);
-// Returns x with at least one dimension: a scalar as shape (1,).
+// Returns x with at least one dimension: a scalar as (1), others as they are.
 TENON_API Tensor atleast_1d(const Tensor& x);
 // Returns x with at least two dimensions: a scalar as (1, 1), a vector as (1, n).
 TENON_API Tensor atleast_2d(const Tensor& x);
-// Returns x with at least three dimensions: a vector as (1, n, 1), a matrix as (m, n, 1).
+// Returns x with at least three dimensions: a scalar as (1, 1, 1), a vector as (1, n, 1), a matrix
+// as (m, n, 1).
 TENON_API Tensor atleast_3d(const Tensor& x);
 // Returns the slices of x along `dim`, without that dimension, as views. Throws a ValueError for
 // more than 2^24 of them.
@@ -88,47 +91,51 @@ TENON_API Tensor diagonal(const Tensor& x, int64_t offset = 0, int64_t dim1 = 0,
 // empty tensors of shape (0,) are skipped. Throws a ShapeError if other dimensions differ or the
 // tensors have none, and a ValueError if there is no tensor.
 TENON_API Tensor cat(std::span<const Tensor> tensors, int64_t dim = 0);
+// The same with a vector.
 TENON_API Tensor cat(const std::vector<Tensor>& tensors, int64_t dim = 0);
 // Returns the tensors one after the other along a new dimension, as a new tensor. Dtypes are
 // promoted. Throws a ShapeError if the shapes differ, and a ValueError if there is no tensor.
 TENON_API Tensor stack(std::span<const Tensor> tensors, int64_t dim = 0);
+// The same with a vector.
 TENON_API Tensor stack(const std::vector<Tensor>& tensors, int64_t dim = 0);
-// Returns pieces of `size` along `dim`, of which the last may be smaller. Throws a ValueError for a
-// negative size, for size 0 unless x has size 0 along `dim`, and for more than 2^24 pieces.
+// Returns pieces of `size` along `dim`, of which the last may be smaller, as views. Throws a
+// ValueError for a negative size, for size 0 unless x has size 0 along `dim`, and for more than
+// 2^24 pieces.
 TENON_API std::vector<Tensor> split(const Tensor& x, int64_t size, int64_t dim = 0);
-// Returns pieces of the given sizes along `dim`. Throws a ValueError unless the sizes are not
-// negative and add up to x.size(dim).
+// Returns pieces of the given sizes along `dim`, as views. Throws a ValueError unless the sizes are
+// not negative and add up to x.size(dim).
 TENON_API std::vector<Tensor> split(const Tensor& x, const Shape& sizes, int64_t dim = 0);
-// Returns at most `chunks` pieces of equal size along `dim`, of which the last may be smaller.
-// Throws a ValueError if `chunks` is not positive, and for more than 2^24 pieces.
+// Returns at most `chunks` pieces of equal size along `dim`, of which the last may be smaller, as
+// views. Throws a ValueError if `chunks` is not positive, and for more than 2^24 pieces.
 TENON_API std::vector<Tensor> chunk(const Tensor& x, int64_t chunks, int64_t dim = 0);
-// Returns x in the given number of pieces along `dim`, of which the first x.size(dim) % sections
-// are one larger than the others. Throws a ValueError unless `sections` is from 1 to 2^24.
+// Returns `sections` pieces of x along `dim`, of which the first x.size(dim) % sections are one
+// larger than the others, as views. Throws a ValueError unless `sections` is from 1 to 2^24.
 TENON_API std::vector<Tensor> tensor_split(const Tensor& x, int64_t sections, int64_t dim = 0);
-// Returns the pieces of x before, between and after `indices` along `dim`, which are taken as the
-// bounds of slice: negative ones count from the end.
+// Returns the pieces of x before, between and after `indices` along `dim`, as views. The indices
+// are taken as the bounds of slice: negative ones count from the end.
 TENON_API std::vector<Tensor> tensor_split(const Tensor& x, const std::vector<int64_t>& indices,
                                            int64_t dim = 0);
 // Returns the tensors side by side: vectors and scalars one after the other, others along the
-// second dimension. Errors as for cat.
+// second dimension. Dtypes and errors are those of cat, as for the next four functions.
 TENON_API Tensor hstack(const std::vector<Tensor>& tensors);
 // Returns the tensors, each with at least two dimensions, one below the other, along the first.
 TENON_API Tensor vstack(const std::vector<Tensor>& tensors);
 // Returns the tensors, each with at least three dimensions, one behind the other, along the third.
 TENON_API Tensor dstack(const std::vector<Tensor>& tensors);
-// Returns vectors as the columns of a matrix, and matrices side by side.
+// Returns one tensor with vectors and scalars as its columns, and matrices side by side with them.
 TENON_API Tensor column_stack(const std::vector<Tensor>& tensors);
 // Returns a matrix with the matrices along its diagonal and zeros elsewhere. Scalars and vectors
 // are matrices of one row. Throws a ShapeError for more dimensions.
 TENON_API Tensor block_diag(const std::vector<Tensor>& tensors);
-// Returns one tensor for each vector (or scalar), all of the shape of their lengths, in which the
-// vector runs along its own dimension: views. `indexing` is "ij", or "xy", for which the first two
-// dimensions are exchanged. Throws a ValueError for another word and a ShapeError for a tensor of
-// more dimensions.
+// Returns one tensor for each vector or scalar, in which it runs along its own dimension and is
+// repeated along the others; all have the shape of the lengths, and are views. `indexing` is "ij",
+// or "xy", for which the first two dimensions are exchanged. Throws a ValueError for another word
+// and a ShapeError for a tensor of more dimensions.
 TENON_API std::vector<Tensor> meshgrid(const std::vector<Tensor>& tensors,
                                        std::string_view indexing = "ij");
-// Returns all combinations of an element of each vector, as rows in the order of the first vector;
-// of one vector, the vector. Throws a ShapeError for tensors that are no vectors.
+// Returns all combinations of an element of each vector as rows, in the order of the first vector,
+// of shape (combinations, vectors); of one vector, that vector. Throws a ShapeError for tensors
+// that are no vectors.
 TENON_API Tensor cartesian_prod(const std::vector<Tensor>& tensors);
 
 // ---- other orders, as new tensors ----
@@ -136,9 +143,9 @@ TENON_API Tensor cartesian_prod(const std::vector<Tensor>& tensors);
 // Returns x with the order along each of `dims` reversed. Throws a ValueError for a dimension that
 // is listed twice. Unlike in reductions, an empty list means none of them.
 TENON_API Tensor flip(const Tensor& x, const Shape& dims);
-// Returns x mirrored left to right: flip(x, 1).
+// Returns x mirrored left to right: flip(x, 1). Throws a ShapeError for less than two dimensions.
 TENON_API Tensor fliplr(const Tensor& x);
-// Returns x mirrored top to bottom: flip(x, 0).
+// Returns x mirrored top to bottom: flip(x, 0). Throws a ShapeError if x has no dimensions.
 TENON_API Tensor flipud(const Tensor& x);
 // Returns x with its elements moved by shifts[i] along dims[i]; those that leave it come back at
 // the other end. Without `dims`, x is shifted as if it had one dimension, and keeps its shape.
@@ -157,7 +164,8 @@ TENON_API Tensor triu(const Tensor& x, int64_t diagonal = 0);
 // of the matrix x. Throws a ShapeError for other dimensions.
 TENON_API Tensor diag(const Tensor& x, int64_t diagonal = 0);
 // Returns zeros in which the last dimension of x runs along a diagonal of the new dimensions dim1
-// and dim2, counted in the result. Throws a ValueError if they are the same dimension.
+// and dim2, counted in the result; a positive offset lies above the main diagonal. Throws a
+// ValueError if they are the same dimension, and a ShapeError if x has no dimensions.
 TENON_API Tensor diag_embed(const Tensor& x, int64_t offset = 0, int64_t dim1 = -2,
                             int64_t dim2 = -1);
 // Returns the sum of the diagonal of a matrix, in i64 for integers and bool. Throws a ShapeError
@@ -177,24 +185,26 @@ TENON_API Tensor repeat_interleave(const Tensor& x, int64_t repeats,
                                    std::optional<int64_t> dim = std::nullopt);
 // Returns the same with a number for each slice, or one for all: a vector of i64 or i32. It waits
 // for these numbers, because the shape of the result depends on them. Throws a ValueError for a
-// negative number or another count of numbers, and a DTypeError for another dtype.
+// negative number, a ShapeError for another count of numbers, and a DTypeError for another dtype.
 TENON_API Tensor repeat_interleave(const Tensor& x, const Tensor& repeats,
                                    std::optional<int64_t> dim = std::nullopt);
 // Returns x with more elements around it: pad[0] before and pad[1] behind the last dimension,
 // pad[2] and pad[3] for the one before it, and so on; negative numbers remove elements. `mode` is
 // "constant", which fills with `value`, or, for at most three dimensions, "reflect" (the elements
 // inside the border, without it), "replicate" (the border) or "circular" (the other end). Throws a
-// ValueError for another mode, an odd or too large number of sizes, and a ShapeError for a pad that
-// is larger than what it repeats.
+// ValueError for another mode, an odd or too large number of sizes or a value that an integer dtype
+// does not hold, and a ShapeError for a pad that is larger than what it repeats or removes more
+// than there is.
 TENON_API Tensor pad(const Tensor& x, const std::vector<int64_t>& pad,
                      std::string_view mode = "constant", Number value = 0);
 
 // ---- windows ----
 
+// The options of unfold and fold, one number for both dimensions or one for each.
 struct UnfoldOptions {
-  Pair dilation = 1;  // distance between the elements of a window, at least 1
-  Pair padding = 0;   // zeros on each side, at least 0
-  Pair stride = 1;    // distance between neighbouring windows, at least 1
+  Pair dilation = 1;  // the distance between the elements of a window, at least 1
+  Pair padding = 0;   // how many zeros are added on each side, at least 0
+  Pair stride = 1;    // the distance between neighboring windows, at least 1
 };
 // Returns the windows of x (n, c, h, w) as columns: shape (n, c kh kw, windows), as
 // torch.nn.functional.unfold does (im2col); x may be without n. Tensor::unfold is another function,
