@@ -1,5 +1,5 @@
 // Losses. They take floating tensors and return a scalar in their dtype, or for Reduction::none a
-// value for each element or row; the `reduction` of the options says which. Each throws a
+// value for each element or row; `reduction` says which. Each throws a
 // ValueError for an undefined tensor that is not optional or an option outside its range, a
 // ShapeError for tensors that do not fit, and a DTypeError for a dtype that it does not take.
 #pragma once

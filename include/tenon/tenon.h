@@ -1,4 +1,4 @@
-// All of Tenon that an application uses.
+// Includes all of Tenon that an application uses, except tenon/eigen.h, which needs Eigen.
 #pragma once
 
 #include <tenon/core/autocast.h>
