@@ -212,9 +212,9 @@ struct UnfoldOptions {
 // does not fit, and a ValueError for an option outside its range.
 TENON_API Tensor unfold(const Tensor& x, Pair kernel_size, const UnfoldOptions& options = {});
 // Returns the sums of the columns x (n, c kh kw, windows) at their places in an image of
-// `output_size`: shape (n, c, h, w), as torch.nn.functional.fold does (col2im); x may be without n.
-// Throws a ShapeError unless the columns are those of unfold, and a ValueError for an option
-// outside its range.
+// `output_size`: shape (n, c, h, w), as torch.nn.functional.fold does (col2im); x may be without n,
+// and has any dtype but bool. Throws a ShapeError unless the columns are those of unfold, and a
+// ValueError for an option outside its range.
 TENON_API Tensor fold(const Tensor& x, Pair output_size, Pair kernel_size,
                       const UnfoldOptions& options = {});
 

@@ -130,8 +130,9 @@ class TENON_API Selection {
   // Writes values into the part, converted to its dtype and broadcast to its shape. Where an index
   // occurs several times, the last value is written. Throws as index_put.
   Selection& operator=(const Tensor& values) &&;
-  // Writes a number to every element of the part, through a mask of bool alone without waiting for
-  // it. Throws a ValueError if an integer dtype does not hold the number.
+  // Writes a number to every element of the part. Where the only tensor among the subscripts is a
+  // mask of bool, it does not wait for it. Throws a ValueError if an integer dtype does not hold
+  // the number.
   Selection& operator=(Number value) &&;
   // Writes a copy of another selection, as any tensor.
   Selection& operator=(const Selection& values) && { return std::move(*this) = values.get(); }
