@@ -80,8 +80,8 @@ struct SlogDet {
   Tensor sign, logabsdet;
 };
 // Returns the determinants of square matrices as sign exp(logabsdet), both of shape (…); they are 0
-// and -infinity for a singular one. The sign has no gradient, and that of a singular matrix has
-// infinities and NaN, whatever else is in the batch.
+// and -infinity for a singular one. The sign has no gradient. Of a batch, the gradients of the
+// singular matrices alone have infinities and NaN.
 TENON_API SlogDet slogdet(const Tensor& x);
 // Returns the logarithms (…) of the determinants of square matrices: NaN for a negative
 // determinant, -infinity for 0.
