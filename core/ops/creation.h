@@ -15,8 +15,8 @@ namespace tenon {
 // DTypeError for bool.
 TENON_API Tensor linspace(Number start, Number end, int64_t steps,
                           const TensorOptions& options = {});
-// Returns base^x for the numbers x of linspace, of shape (steps). Throws as linspace, but does not
-// look whether an integer dtype holds the results.
+// Returns base^x for the numbers x of linspace, of shape (steps). Throws as linspace; an integer
+// dtype has to hold the first and the last result.
 TENON_API Tensor logspace(Number start, Number end, int64_t steps, double base = 10,
                           const TensorOptions& options = {});
 // Returns a matrix (n, n) with ones on its diagonal and zeros elsewhere.

@@ -142,6 +142,8 @@ Tensor logspace(Number start, Number end, int64_t steps, double base,
                 const TensorOptions& options) try {
   const DType dtype = options.dtype.value_or(f32);
   check_sequence("logspace", start, end, steps, dtype);
+  if (steps > 0) require_held("logspace", dtype, std::pow(base, start.f));
+  if (steps > 1) require_held("logspace", dtype, std::pow(base, end.f));
   const Tensor exponents = evenly_spaced(start.f, end.f, steps, plain(options, f64));
   return with_options(pow(base, exponents).to(dtype), options);
 } catch (const Error&) {

@@ -55,8 +55,8 @@ Tensor weight_norm(const Tensor& v, const Tensor& g, int64_t dim) try {
   Shape dims;
   for (int64_t d = 0; d < rank; ++d)
     if (dim == -1 || d != wrap_dim_of(v, dim, "weight_norm")) dims.push_back(d);
-  if (dims.empty()) return v * (g / abs(v));  // each element is the only one of its slice
-  const Tensor length = norm(v, 2, dims, dim != -1);
+  // Without dimensions each element is the only one of its slice.
+  const Tensor length = dims.empty() ? abs(v) : norm(v, 2, dims, dim != -1);
   if (!(shape_of(g) == shape_of(length)))
     throw ShapeError(fmt::format("weight_norm: g has shape {}, but must be {} for a v of shape {}",
                                  shape_of(g), shape_of(length), shape_of(v)));

@@ -29,6 +29,8 @@ BOOST_AUTO_TEST_CASE(sequences) {
                             "logspace: start and end must be finite");
   require_error<ValueError>([] { linspace(0, 300, 3, {.dtype = u8}); },
                             "linspace: the number 300 has no value in u8");
+  require_error<ValueError>([] { logspace(0, 3, 4, 10, {.dtype = u8}); },
+                            "logspace: the number 1000 has no value in u8");
   require_error<DTypeError>([] { linspace(0, 1, 3, {.dtype = boolean}); }, "linspace");
 }
 

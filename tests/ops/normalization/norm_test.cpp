@@ -224,6 +224,8 @@ BOOST_AUTO_TEST_CASE(bad_input) {
   require_error<ShapeError>([&] { layer_norm(x, {2}, zeros({3})); },
                             "weight has shape (3,), but normalized_shape is (2,)");
   require_error<ValueError>([&] { layer_norm(x, {}); }, "at least one dimension");
+  require_error<ShapeError>([&] { weight_norm(zeros({4}), zeros({1})); },
+                            "weight_norm: g has shape (1,), but must be (4,)");
 }
 
 BOOST_AUTO_TEST_SUITE_END()
