@@ -1,4 +1,4 @@
-// The fully connected layer.
+// The fully connected layers, linear and bilinear, and two measures of distance.
 #pragma once
 
 #include <concepts>
@@ -15,7 +15,8 @@ namespace tenon::nn {
 // not fit.
 struct TENON_API Linear final : Module<Linear> {
   Linear(int64_t in_features, int64_t out_features, const WeightOptions& options = {});
-  // PyTorch's third argument: nn::Linear(784, 10, false).
+  // Makes the layer with or without a bias, as PyTorch's third argument: nn::Linear(784, 10,
+  // false).
   template <std::same_as<bool> B>
   Linear(int64_t in_features, int64_t out_features, B bias)
       : Linear(in_features, out_features, WeightOptions{.bias = bias}) {}
@@ -43,7 +44,9 @@ struct TENON_API Bilinear final : Module<Bilinear> {
   Parameter weight, bias;  // the bias is undefined if the layer has none
 };
 
-// Returns the cosine of the angle between x1 and x2 along `dim`, as tenon::cosine_similarity does.
+// Returns the cosine of the angle between x1 and x2 along `dim`, as tenon::cosine_similarity does,
+// with its errors: for shapes that broadcast, the broadcast shape without `dim`. `eps` is the least
+// length that is divided by.
 struct TENON_API CosineSimilarity final : Module<CosineSimilarity> {
   CosineSimilarity(int64_t dim = 1, double eps = 1e-8) : dim(dim), eps(eps) {}
   Tensor forward(const Tensor& x1, const Tensor& x2) const {
@@ -55,7 +58,9 @@ struct TENON_API CosineSimilarity final : Module<CosineSimilarity> {
   double eps;
 };
 
-// Returns the p-norm of x1 - x2 + eps along the last dimension, as tenon::pairwise_distance does.
+// Returns the p-norm of x1 - x2 + eps along the last dimension, as tenon::pairwise_distance does,
+// with its errors: for shapes that broadcast, the broadcast shape without the last dimension, or
+// with one of size 1 there if keepdim is true.
 struct TENON_API PairwiseDistance final : Module<PairwiseDistance> {
   PairwiseDistance(double p = 2, double eps = 1e-6, bool keepdim = false)
       : norm(p), eps(eps), keepdim(keepdim) {}
