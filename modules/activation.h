@@ -1,6 +1,7 @@
-// Activations: layers without parameters, each of which calls the operator of the same name. The
-// result of each has the shape and dtype of `x`, except that integers become f32 where the operator
-// does so. A call throws what the operator throws.
+// Activations: layers that call the function of the same name, most of them without parameters. x
+// has any shape. The result has the shape and dtype of x, except that integers become f32 where the
+// function does so. Options are checked by the call, which throws a ValueError for one outside its
+// range, unless a constructor is said to do so. An undefined x is a ValueError.
 #pragma once
 
 #include <tenon/modules/module.h>
@@ -19,13 +20,13 @@ struct TENON_API Sigmoid final : Module<Sigmoid> {
 struct TENON_API Tanh final : Module<Tanh> {
   Tensor forward(const Tensor& x) const;
 };
-// Returns x sigmoid(x) for each element.
+// Returns x sigmoid(x) for each element (Elfwing et al., arXiv:1702.03118).
 struct TENON_API SiLU final : Module<SiLU> {
   Tensor forward(const Tensor& x) const;
 };
-// Returns x Phi(x) for each element, where Phi is the distribution function of the normal
-// distribution (Hendrycks and Gimpel, arXiv:1606.08415). `approximate` is "none" or "tanh", a
-// formula that is faster to compute; the constructor throws a ValueError for anything else.
+// Returns x Phi(x) for each element, where Phi is the distribution function of the standard normal
+// distribution (Hendrycks and Gimpel, arXiv:1606.08415). `approximate` is "none", which computes
+// Phi by erf, or "tanh", a formula of that paper; the constructor throws a ValueError for another.
 struct TENON_API GELU final : Module<GELU> {
   GELU(std::string approximate = "none");
   Tensor forward(const Tensor& x) const;
@@ -34,7 +35,7 @@ struct TENON_API GELU final : Module<GELU> {
   std::string approximate;
 };
 // Returns exp(x) / sum(exp(x)), summed along the dimension `dim`. A negative `dim` counts from the
-// end; one that `x` does not have is an IndexError of the call.
+// end; a call throws an IndexError for one that x does not have.
 struct TENON_API Softmax final : Module<Softmax> {
   Softmax(int64_t dim) : dim(dim) {}
   Tensor forward(const Tensor& x) const;
@@ -42,13 +43,13 @@ struct TENON_API Softmax final : Module<Softmax> {
   std::string extra_repr() const;
   int64_t dim;
 };
-// Returns exp(x) / sum(exp(x)), summed over the channels of images (N, C, H, W) or (C, H, W); other
-// shapes are a ShapeError.
+// Returns exp(x) / sum(exp(x)), summed over the channels of images (N, C, H, W) or (C, H, W); a
+// call throws a ShapeError for another number of dimensions.
 struct TENON_API Softmax2d final : Module<Softmax2d> {
   Tensor forward(const Tensor& x) const;
 };
 // Returns log(exp(x) / sum(exp(x))), summed along the dimension `dim`, more precisely than the
-// logarithm of Softmax would. `dim` is as for Softmax.
+// logarithm of Softmax would be. `dim` and its errors are those of Softmax.
 struct TENON_API LogSoftmax final : Module<LogSoftmax> {
   LogSoftmax(int64_t dim) : dim(dim) {}
   Tensor forward(const Tensor& x) const;
@@ -56,7 +57,8 @@ struct TENON_API LogSoftmax final : Module<LogSoftmax> {
   std::string extra_repr() const;
   int64_t dim;
 };
-// Returns x above 0 and alpha (exp(x) - 1) below for each element.
+// Returns x above 0 and alpha (exp(x) - 1) below for each element (Clevert et al.,
+// arXiv:1511.07289).
 struct TENON_API ELU final : Module<ELU> {
   ELU(double alpha = 1.0) : alpha(alpha) {}
   Tensor forward(const Tensor& x) const;
@@ -64,11 +66,13 @@ struct TENON_API ELU final : Module<ELU> {
   std::string extra_repr() const;
   double alpha;
 };
-// Returns scale elu(x, alpha) for each element, with the constants of arXiv:1706.02515.
+// Returns scale elu(x, alpha) for each element, with the constants of Klambauer et al.,
+// arXiv:1706.02515.
 struct TENON_API SELU final : Module<SELU> {
   Tensor forward(const Tensor& x) const;
 };
-// Returns x above 0 and alpha (exp(x / alpha) - 1) below for each element.
+// Returns x above 0 and alpha (exp(x / alpha) - 1) below for each element (Barron,
+// arXiv:1704.07483). A call throws a ValueError if alpha is 0.
 struct TENON_API CELU final : Module<CELU> {
   CELU(double alpha = 1.0) : alpha(alpha) {}
   Tensor forward(const Tensor& x) const;
@@ -96,19 +100,20 @@ struct TENON_API Softplus final : Module<Softplus> {
 struct TENON_API LogSigmoid final : Module<LogSigmoid> {
   Tensor forward(const Tensor& x) const;
 };
-// Returns x tanh(softplus(x)) for each element.
+// Returns x tanh(softplus(x)) for each element (Misra, arXiv:1908.08681).
 struct TENON_API Mish final : Module<Mish> {
   Tensor forward(const Tensor& x) const;
 };
-// Returns x + 3 within [0, 6], divided by 6, for each element.
+// Returns x + 3, limited to [0, 6] and divided by 6, for each element.
 struct TENON_API Hardsigmoid final : Module<Hardsigmoid> {
   Tensor forward(const Tensor& x) const;
 };
-// Returns x hardsigmoid(x) for each element.
+// Returns x hardsigmoid(x) for each element (Howard et al., arXiv:1905.02244).
 struct TENON_API Hardswish final : Module<Hardswish> {
   Tensor forward(const Tensor& x) const;
 };
-// Returns each element within [min_val, max_val].
+// Returns each element, limited to [min_val, max_val]. A call throws a ValueError if min_val is
+// above max_val.
 struct TENON_API Hardtanh final : Module<Hardtanh> {
   Hardtanh(double min_val = -1.0, double max_val = 1.0) : min_val(min_val), max_val(max_val) {}
   Tensor forward(const Tensor& x) const;
@@ -116,7 +121,7 @@ struct TENON_API Hardtanh final : Module<Hardtanh> {
   std::string extra_repr() const;
   double min_val, max_val;
 };
-// Returns each element within [0, 6].
+// Returns each element, limited to [0, 6].
 struct TENON_API ReLU6 final : Module<ReLU6> {
   Tensor forward(const Tensor& x) const;
 };
@@ -128,7 +133,8 @@ struct TENON_API Hardshrink final : Module<Hardshrink> {
   std::string extra_repr() const;
   double lambd;
 };
-// Returns each element moved towards 0 by lambd, and 0 where |x| is at most lambd.
+// Returns each element moved towards 0 by lambd, and 0 where |x| is at most lambd. A call throws a
+// ValueError if lambd is negative.
 struct TENON_API Softshrink final : Module<Softshrink> {
   Softshrink(double lambd = 0.5) : lambd(lambd) {}
   Tensor forward(const Tensor& x) const;
@@ -152,7 +158,9 @@ struct TENON_API Tanhshrink final : Module<Tanhshrink> {
 struct TENON_API Softsign final : Module<Softsign> {
   Tensor forward(const Tensor& x) const;
 };
-// Returns a sigmoid(b), where a and b are the halves of x along `dim`, which has an even size.
+// Returns a sigmoid(b), where a and b are the halves of x along `dim`, so that this dimension is
+// half as large (Dauphin et al., arXiv:1612.08083). A call throws a ShapeError if its size is odd,
+// and an IndexError if x does not have it.
 struct TENON_API GLU final : Module<GLU> {
   GLU(int64_t dim = -1) : dim(dim) {}
   Tensor forward(const Tensor& x) const;
@@ -160,7 +168,7 @@ struct TENON_API GLU final : Module<GLU> {
   std::string extra_repr() const;
   int64_t dim;
 };
-// Returns softmax(-x) along the dimension `dim`.
+// Returns softmax(-x) along the dimension `dim`, which is as for Softmax.
 struct TENON_API Softmin final : Module<Softmin> {
   Softmin(int64_t dim) : dim(dim) {}
   Tensor forward(const Tensor& x) const;
@@ -168,9 +176,10 @@ struct TENON_API Softmin final : Module<Softmin> {
   std::string extra_repr() const;
   int64_t dim;
 };
-// Returns x above 0 and weight x below for each element, where the weight is a parameter: one for
-// all, or one for each of `num_parameters` channels, which are dimension 1 (He et al.,
-// arXiv:1502.01852). It starts at `init`.
+// Returns x above 0 and weight x below for each element, where the weight (num_parameters) is
+// learned: one number for all, or one for each channel, which is dimension 1 (He et al.,
+// arXiv:1502.01852). It starts at `init`, and `options` give its dtype and device. The constructor
+// throws a ValueError for num_parameters below 1, a call a ShapeError for other channels.
 struct TENON_API PReLU final : Module<PReLU> {
   PReLU(int64_t num_parameters = 1, double init = 0.25, const TensorOptions& options = {});
   Tensor forward(const Tensor& x) const;

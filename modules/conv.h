@@ -1,14 +1,16 @@
-// The layers of convolutions and of transposed convolutions. What one computes and what it learns
-// are options of their own:
+// The layers of convolutions and of transposed convolutions. Each has three constructors. The first
+// takes the options of the convolution and, separately, what the layer learns:
 //   nn::Conv2d(3, 64, 3, {.stride = 2, .padding = 1})
 //   nn::Conv2d(3, 64, 3, {.padding = "same"}, {.bias = false})
 //   nn::ConvTranspose2d(64, 3, 4, {.stride = 2, .padding = 1})
+// The second takes only what the layer learns:
 //   nn::Conv2d(3, 64, 3, {.bias = false})
-// Stride and padding may stand behind the kernel, as in PyTorch, and for the transposed ones the
-// output_padding:
+// The third takes stride and padding directly behind the kernel, as in PyTorch, and for transposed
+// convolutions the output_padding too:
 //   nn::Conv2d(3, 64, 3, 2, 1, {.bias = false})
-// Constructors throw a ValueError for an option outside its range and for channels that are not a
-// multiple of `groups`; calls throw a ShapeError or DTypeError for an input that does not fit.
+// Constructors throw a ValueError for an option outside its range and for channels that are
+// negative or not a multiple of `groups`; calls throw a ShapeError or DTypeError for an input that
+// does not fit. The input and the weight have one dtype, which is that of the result.
 #pragma once
 
 #include <concepts>
@@ -19,10 +21,11 @@
 
 namespace tenon::nn {
 
-// What the layers have in common. Weight and bias (out_channels) start uniform in (-k, k), where
+// The part that all layers have. Weight and bias (out_channels) start uniform in (-k, k), where
 // k = 1 / sqrt(weight.size(1) * kernel elements).
 template <class Size, class Options>
 struct TENON_API ConvState {
+  // Checks the options and makes the parameters; errors begin with `layer`.
   ConvState(const char* layer, int64_t in_channels, int64_t out_channels, const Size& kernel_size,
             const Options& options, const WeightOptions& weights);
 
@@ -105,8 +108,8 @@ struct TENON_API Conv3d final : Module<Conv3d>, ConvState<Triple, Conv3dOptions>
 // ---- transposed: the weight has shape (in_channels, out_channels / groups, kernel…) ----
 
 // Where the stride is larger than 1, results of several sizes belong to one input. `output_size` in
-// a call chooses among them by the sizes behind the channels, or by all dimensions, instead of
-// options.output_padding; a size that cannot be is a ValueError.
+// a call chooses among them, instead of options.output_padding: it has the sizes behind the
+// channels, or those of all dimensions. A call throws a ValueError for a size that is not possible.
 
 // Maps sequences of shape (N, in_channels, L) or (in_channels, L) to (N, out_channels, L') or
 // (out_channels, L'), where

@@ -1,4 +1,5 @@
-// The embedding layer: a table of vectors that are looked up by number.
+// Embedding layers: tables of vectors that are looked up by number. The results have the dtype of
+// the table.
 #pragma once
 
 #include <optional>
@@ -9,12 +10,14 @@
 namespace tenon::nn {
 
 struct EmbeddingOptions {
-  // This row starts at 0 and gets no gradient; a negative number counts from the end.
+  // The row for padding, which starts at 0 and gets no gradient; a negative number counts from the
+  // end. By default there is none.
   std::optional<int64_t> padding_idx = std::nullopt;
-  // Each call first scales the rows that it looks up down to this norm, in the weight itself.
+  // The largest norm of a row, at least 0: each call first scales longer rows among those that it
+  // looks up down to it, in the weight itself. By default there is no limit.
   std::optional<double> max_norm = std::nullopt;
-  double norm_type = 2;       // the p of that norm
-  TensorOptions tensor = {};  // dtype and device of the parameters
+  double norm_type = 2;       // the p of that norm, above 0
+  TensorOptions tensor = {};  // dtype and device of the weight
 };
 
 // Returns a vector for each index: indices of any shape (…), i64 or i32, give shape (…,
@@ -36,24 +39,25 @@ struct TENON_API Embedding final : Module<Embedding> {
 };
 
 struct EmbeddingBagOptions {
-  std::string mode = "mean";         // or "sum", "max": what is made of the rows of a bag
+  std::string mode = "mean";         // how the rows of a bag are joined: "mean", "sum" or "max"
   bool include_last_offset = false;  // whether the last offset is the end of the last bag
-  // Indices of this row do not count; it starts at 0. A negative number counts from the end.
+  // The row for padding, which starts at 0 and whose indices do not count; a negative number counts
+  // from the end. By default there is none.
   std::optional<int64_t> padding_idx = std::nullopt;
-  // As in EmbeddingOptions.
+  // The largest norm of a row, as in EmbeddingOptions.
   std::optional<double> max_norm = std::nullopt;
-  double norm_type = 2;
-  TensorOptions tensor = {};  // dtype and device of the parameters
+  double norm_type = 2;       // the p of that norm, above 0
+  TensorOptions tensor = {};  // dtype and device of the weight
 };
 
-// Returns one vector for each bag of indices, made of their rows in the weight (num_embeddings,
+// Returns one vector for each bag of indices, joined from their rows in the weight (num_embeddings,
 // embedding_dim): shape (bags, embedding_dim). Indices are i64 or i32: (bags, n), or all of them
-// in a row (n) with `offsets` (bags), where each bag begins, the first at 0. A bag without indices
-// gives zeros. per_sample_weights, of the shape of the indices and the dtype of the weight,
-// multiply the rows where the mode is "sum". The weight starts with samples of the standard normal
-// distribution. The constructor throws a ValueError as that of Embedding and for another mode;
-// calls a ValueError or ShapeError for offsets or weights that do not fit. An index outside [0,
-// num_embeddings) is an IndexError of the queued work.
+// in a row (n) with `offsets` (bags), i64 or i32, where each bag begins, the first at 0. A bag
+// without indices gives zeros. per_sample_weights, of the shape of the indices and the dtype of the
+// weight, multiply the rows where the mode is "sum". The weight starts with samples of the standard
+// normal distribution. The constructor throws a ValueError as that of Embedding and for another
+// mode. Calls throw a ValueError, ShapeError or DTypeError for offsets or weights that do not fit;
+// an index outside [0, num_embeddings) is an IndexError of the queued work.
 struct TENON_API EmbeddingBag final : Module<EmbeddingBag> {
   EmbeddingBag(int64_t num_embeddings, int64_t embedding_dim,
                const EmbeddingBagOptions& options = {});
