@@ -1,4 +1,4 @@
-// Attention layers.
+// The layer of multi-head attention.
 #pragma once
 
 #include <optional>
@@ -14,8 +14,8 @@ struct MultiheadAttentionOptions {
   bool bias = true;    // whether the projections add biases
   bool batch_first =
       false;  // inputs and results are (batch, length, width), not (length, batch, …)
-  std::optional<int64_t> kdim = std::nullopt;  // width of the keys, without it embed_dim
-  std::optional<int64_t> vdim = std::nullopt;  // width of the values, without it embed_dim
+  std::optional<int64_t> kdim = std::nullopt;  // width of the keys; by default embed_dim
+  std::optional<int64_t> vdim = std::nullopt;  // width of the values; by default embed_dim
   TensorOptions tensor = {};                   // dtype and device of the parameters
 };
 
@@ -37,16 +37,18 @@ struct AttentionMasks {
 struct TENON_API MultiheadAttention final : Module<MultiheadAttention> {
   MultiheadAttention(int64_t embed_dim, int64_t num_heads,
                      const MultiheadAttentionOptions& options = {});
-  // Returns the result (length, batch, embed_dim) and the weights of the heads on average.
+  // Returns the result (l, batch, embed_dim) and the weights, averaged over the heads (batch, l, s)
+  // or (batch, num_heads, l, s), for query (l, batch, embed_dim), key (s, batch, kdim) and value
+  // (s, batch, vdim). With batch_first the batch is dimension 0; all may come without a batch.
   std::pair<Tensor, Tensor> forward(const Tensor& query, const Tensor& key, const Tensor& value,
                                     const AttentionMasks& masks = {}) const;
   void fields(FieldVisitor& v);
 
   int64_t embed_dim, num_heads;
   MultiheadAttentionOptions options;
-  Parameter in_proj_weight;  // undefined where the next three are there
+  Parameter in_proj_weight;  // undefined where the next three are defined
   Parameter q_proj_weight, k_proj_weight, v_proj_weight;
-  Parameter in_proj_bias;
+  Parameter in_proj_bias;  // (3 embed_dim); undefined without options.bias
   Linear out_proj;
   bool training = true;
 };
