@@ -1,8 +1,12 @@
 // Transformers (Vaswani et al., arXiv:1706.03762), with PyTorch's parameters and their names, so
-// that weights can be carried over:
+// that weights can be exchanged:
 //   nn::TransformerEncoder encoder(
 //       nn::TransformerEncoderLayer(128, 4, {.dim_feedforward = 512, .batch_first = true}), 6);
 //   y = encoder(x, nn::TransformerEncoderMasks{.is_causal = true});
+// Sequences of length s are (s, batch, d_model), (batch, s, d_model) with batch_first, or
+// (s, d_model), and have the dtype of the parameters. Constructors throw a ValueError for an option
+// outside its range or unless nhead divides d_model; calls throw the errors of
+// multi_head_attention_forward.
 #pragma once
 
 #include <functional>
@@ -19,23 +23,26 @@
 
 namespace tenon::nn {
 
-// What a feed-forward network computes between its two linear layers: "relu", "gelu", a function of
-// a tensor, or a module. Another name is a ValueError.
+// The activation that a feed-forward network computes between its two linear layers.
 class TENON_API Activation {
  public:
+  // Takes the function relu or gelu by its name. Throws a ValueError for another name.
   Activation(const std::string& name);
   Activation(const char* name) : Activation(std::string(name)) {}
+  // Takes a function of a tensor, which is no part of the model.
   template <class F>
     requires(std::is_invocable_r_v<Tensor, F&, const Tensor&> && !detail::IsModule<F>)
   Activation(F function) : function_(std::move(function)) {}
+  // Takes a module, whose parameters are those of the model then.
   template <detail::IsModule M>
   Activation(M module) : module(std::move(module)) {}
 
+  // Returns the activation of x (…, dim_feedforward), in the shape of x.
   Tensor operator()(const Tensor& x) const {
     return module.module_ref().self ? module(x) : function_(x);
   }
 
-  AnyModule module;  // where it is one
+  AnyModule module;  // empty unless it was made from a module
 
  private:
   std::function<Tensor(const Tensor&)> function_;
@@ -43,36 +50,39 @@ class TENON_API Activation {
 
 struct TransformerLayerOptions {
   int64_t dim_feedforward = 2048;  // the width between the two linear layers
-  double dropout = 0.1;  // in training, of attention weights and of what each part adds; in [0, 1]
-  Activation activation = "relu";
-  double layer_norm_eps = 1e-5;
+  // The dropout in training, of attention weights, between the linear layers, and of what each part
+  // adds; in [0, 1].
+  double dropout = 0.1;
+  Activation activation = "relu";  // between the two linear layers
+  double layer_norm_eps = 1e-5;    // the eps of each LayerNorm
   bool batch_first = false;  // sequences are (batch, length, d_model), not (length, batch, d_model)
-  bool norm_first = false;   // normalises what each part reads, not what it leaves
-  bool bias = true;          // whether linear layers and normalisations add biases
+  bool norm_first = false;   // whether each part normalizes its input, instead of the sum after it
+  bool bias = true;          // whether linear layers and normalizations add biases
   TensorOptions tensor = {};  // dtype and device of the parameters
 };
 
-// Masks are those of multi_head_attention_forward: boolean, true being left out, or floating and
-// added to the scores. An undefined one leaves nothing out. With is_causal a position attends to
+// Masks are those of multi_head_attention_forward: boolean, where true is left out, or floating and
+// added to the scores. An undefined mask leaves nothing out. With is_causal a position attends to
 // those up to its own; that needs no mask and is faster than one.
+
+// The masks of an encoder, for a sequence of length s.
 struct TransformerEncoderMasks {
   Tensor src_mask = {};              // (s, s) or (batch nhead, s, s)
   Tensor src_key_padding_mask = {};  // (batch, s)
-  bool is_causal = false;
+  bool is_causal = false;            // whether each position attends to those up to its own
 };
+// The masks of a decoder, for a target of length t and a memory of length s.
 struct TransformerDecoderMasks {
   Tensor tgt_mask = {};                 // (t, t) or (batch nhead, t, t)
   Tensor memory_mask = {};              // (t, s) or (batch nhead, t, s)
   Tensor tgt_key_padding_mask = {};     // (batch, t)
   Tensor memory_key_padding_mask = {};  // (batch, s)
+  // Whether each position attends to those up to its own, in the target and in the memory.
   bool tgt_is_causal = false, memory_is_causal = false;
 };
 
-// Attention of a sequence to itself, then a feed-forward network; each part adds to what it reads
-// and is normalised. Sequences are (s, batch, d_model), (batch, s, d_model) with batch_first, or
-// (s, d_model); the result has the same shape. Constructors of all layers here throw a ValueError
-// for an option outside its range or unless nhead divides d_model; calls throw what
-// multi_head_attention_forward throws.
+// Computes the attention of a sequence to itself and then a feed-forward network; each part adds to
+// its input and is normalized. The result has the shape of the sequence.
 struct TENON_API TransformerEncoderLayer final : Module<TransformerEncoderLayer> {
   TransformerEncoderLayer(int64_t d_model, int64_t nhead,
                           const TransformerLayerOptions& options = {});
@@ -89,8 +99,9 @@ struct TENON_API TransformerEncoderLayer final : Module<TransformerEncoderLayer>
   bool norm_first;
 };
 
-// Attention of a target sequence to itself, then to `memory`, the encoder's result, then a
-// feed-forward network. Shapes are those of TransformerEncoderLayer.
+// Computes the attention of a target sequence to itself, then to `memory`, the encoder's result,
+// and then a feed-forward network; each part adds to its input and is normalized. The result has
+// the shape of the target.
 struct TENON_API TransformerDecoderLayer final : Module<TransformerDecoderLayer> {
   TransformerDecoderLayer(int64_t d_model, int64_t nhead,
                           const TransformerLayerOptions& options = {});
@@ -108,8 +119,9 @@ struct TENON_API TransformerDecoderLayer final : Module<TransformerDecoderLayer>
   bool norm_first;
 };
 
-// `num_layers` deep copies of a layer, which therefore start with equal values, one after the
-// other, and then `norm`, where one is given.
+// Applies `num_layers` deep copies of a layer, which therefore start with equal values, one after
+// the other, and then `norm`, if it is given. The result has the shape of the sequence. The
+// constructor throws a ValueError for negative num_layers.
 struct TENON_API TransformerEncoder final : Module<TransformerEncoder> {
   TransformerEncoder(const TransformerEncoderLayer& layer, int64_t num_layers, AnyModule norm = {});
   Tensor forward(const Tensor& src, const TransformerEncoderMasks& masks = {}) const;
@@ -119,7 +131,8 @@ struct TENON_API TransformerEncoder final : Module<TransformerEncoder> {
   AnyModule norm;
 };
 
-// The same of decoder layers, each of which reads `memory`.
+// Applies the same to decoder layers, each of which reads `memory`. The result has the shape of the
+// target.
 struct TENON_API TransformerDecoder final : Module<TransformerDecoder> {
   TransformerDecoder(const TransformerDecoderLayer& layer, int64_t num_layers, AnyModule norm = {});
   Tensor forward(const Tensor& tgt, const Tensor& memory,
@@ -130,8 +143,8 @@ struct TENON_API TransformerDecoder final : Module<TransformerDecoder> {
   AnyModule norm;
 };
 
-// An encoder and a decoder that reads its result, each with a LayerNorm at its end. All matrices
-// start Xavier uniform.
+// Applies an encoder to `src` and a decoder, which reads the encoder's result, to `tgt`; each has a
+// LayerNorm at its end. The result has the shape of `tgt`. All matrices start Xavier uniform.
 struct TENON_API Transformer final : Module<Transformer> {
   explicit Transformer(int64_t d_model = 512, int64_t nhead = 8, int64_t num_encoder_layers = 6,
                        int64_t num_decoder_layers = 6, const TransformerLayerOptions& options = {});
@@ -139,8 +152,9 @@ struct TENON_API Transformer final : Module<Transformer> {
                  const TransformerEncoderMasks& encoder_masks = {},
                  const TransformerDecoderMasks& decoder_masks = {}) const;
   void fields(FieldVisitor& v);
-  // Returns the mask (size, size) that is 0 up to the diagonal and -inf above it: each position
-  // attends to those up to its own.
+  // Returns the mask (size, size) that is 0 up to the diagonal and -inf above it, so that each
+  // position attends to those up to its own. `options` give its dtype, which is floating, and its
+  // device.
   static Tensor generate_square_subsequent_mask(int64_t size, const TensorOptions& options = {});
 
   TransformerEncoder encoder;
