@@ -26,11 +26,14 @@ class ModuleHooks;
 // of the module have none and a moved module has lost them.
 class TENON_API ModuleHook {
  public:
+  // Owns nothing.
   ModuleHook() = default;
+  // Takes the hook over from `other`, which owns nothing afterwards.
   ModuleHook(ModuleHook&& other) noexcept;
+  // Removes its own hook and takes over that of `other`.
   ModuleHook& operator=(ModuleHook&& other) noexcept;
   ~ModuleHook() { remove(); }
-  // Removes the hook now.
+  // Removes the hook now; does nothing if it owns none.
   void remove();
 
  private:
@@ -40,39 +43,46 @@ class TENON_API ModuleHook {
   uint64_t id_ = 0;
 };
 
-// ---- what hooks get ----
+// ---- the arguments of hooks ----
+
 // Tensors are those of the arguments or of the result, in their order: those in a std::vector,
 // array, optional, map, pair or tuple as well, but none in other types. A tensor may be undefined.
 
 // Runs before forward, on the arguments, which it may replace: inputs[0] = inputs[0] * 2.
 using ForwardPreHook = std::function<void(ModuleRef module, std::span<Tensor> inputs)>;
-// Runs after forward, on the result, which it may replace.
+// Runs after forward, with the arguments and the result, which it may replace.
 using ForwardHook = std::function<void(ModuleRef module, std::span<const Tensor> inputs,
                                        std::span<Tensor> outputs)>;
 // Runs in a backward pass when the gradients of all inputs of a call are known, and may replace
-// them. Where there is no gradient stands an undefined tensor, also for an output that none has
-// reached. If no input requires one, the hook runs when the gradients of the outputs are known.
+// them. An undefined tensor stands for a gradient that does not exist, also for an output that none
+// has reached. If no input requires a gradient, the hook runs when those of the outputs are known.
 using FullBackwardHook = std::function<void(ModuleRef module, std::span<Tensor> grad_inputs,
                                             std::span<const Tensor> grad_outputs)>;
 
 // Hooks of a module run in the order in which they were registered, on the thread that calls the
-// module or runs the backward pass, also those of several threads at once. Calls by operator() run
+// module or runs the backward pass; several threads may run them at once. Calls by operator() run
 // them, direct calls of forward do not; calls that return nothing or a reference do not, either.
-// What a hook puts in place of an argument is for this call: a variable that forward takes by
-// reference has afterwards what forward assigned to it, or what it had.
-// What they throw reaches the caller, and an Error of Tenon names the module. In nn::DataParallel
-// those of the wrapped model and of the modules in it run once for each device, with the tensors of
-// that device, all on the calling thread; those of the DataParallel itself run once, on the whole
-// batch. A module without hooks pays a test of a flag in each call, and while another one has
-// hooks, a search in a table.
+// A tensor that a hook puts in place of an argument is for this call alone: a variable that forward
+// takes by reference has afterwards what forward assigned to it, or its earlier value.
+// Exceptions of hooks reach the caller, and an Error of Tenon names the module. In nn::DataParallel
+// the hooks of the wrapped model and of the modules in it run once for each device, with the
+// tensors of that device, all on the calling thread; those of the DataParallel itself run once, on
+// the whole batch. A module without hooks pays a test of a flag in each call, and while another one
+// has hooks, a search in a table. Functions that register a hook throw a ValueError for an empty
+// function or a reference to no module.
+
+// Runs the hook before each call of the module's forward, as long as the result lives.
 [[nodiscard]] TENON_API ModuleHook register_forward_pre_hook(ModuleRef module, ForwardPreHook hook);
+// Runs the hook after each call of the module's forward, as long as the result lives.
 [[nodiscard]] TENON_API ModuleHook register_forward_hook(ModuleRef module, ForwardHook hook);
+// Runs the hook in each backward pass through a call of the module that was made while it was
+// registered, as long as the result lives.
 [[nodiscard]] TENON_API ModuleHook register_full_backward_hook(ModuleRef module,
                                                                FullBackwardHook hook);
 
 namespace detail {
 
-// How many hooks there are in the process.
+// The number of hooks in the process.
 TENON_API extern std::atomic<uint32_t> hooks_registered;
 
 // A call of a module that has hooks.
@@ -81,8 +91,9 @@ class TENON_API HookedCall {
   // Returns null if the module has none.
   static std::unique_ptr<HookedCall> begin(ModuleRef module);
   ~HookedCall();
-  // Run the hooks on the tensors at these places.
+  // Runs the hooks that come before forward, on the tensors at these places.
   void enter(std::span<Tensor* const> inputs);
+  // Runs the hooks that come after forward, on the tensors at these places.
   void leave(std::span<Tensor* const> outputs);
   // Returns whether forward has assigned to one argument, the `count` tensors from `first` on,
   // which are at these places now; those that hooks replaced become the caller's again.
@@ -100,13 +111,13 @@ class TENON_API HookedCall {
   std::shared_ptr<Backward> backward_;  // null if nothing is to be done there
 };
 
-// How a call keeps an argument: a copy of what has tensors, which hooks may replace.
+// The type in which a call keeps an argument: a copy if it has tensors, which hooks may replace.
 template <class A>
 using HookedArgument = std::conditional_t<tenon::detail::has_tensors<A> &&
                                               std::is_copy_constructible_v<std::decay_t<A>>,
                                           std::decay_t<A>, A&&>;
 
-// Whether a type is nothing but tensors, so that their comparison shows every change.
+// Is true for a type that is nothing but tensors, so that their comparison shows every change.
 template <class T>
 inline constexpr bool only_tensors = std::derived_from<T, Tensor>;
 template <class T, class A>
