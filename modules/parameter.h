@@ -42,7 +42,7 @@ class TENON_API Placed : public Tensor {
  private:
   void enlist() noexcept;
   friend std::vector<PlacedTensor> placed_within(const void*, size_t);
-  Placed *before_ = nullptr, *after_ = nullptr;  // neighbours in the list of all that exist
+  Placed *before_ = nullptr, *after_ = nullptr;  // neighbors in the list of all that exist
 };
 // Returns those that are in these bytes, in time proportional to the number of all that exist.
 std::vector<PlacedTensor> placed_within(const void* begin, size_t bytes);
@@ -54,11 +54,14 @@ std::vector<PlacedTensor> placed_within(const void* begin, size_t bytes);
 // Copies are the same parameter: `decoder.weight = encoder.weight` ties two layers.
 class TENON_API Parameter : public detail::Placed {
  public:
-  Parameter() = default;  // absent
+  // Makes an absent parameter, an undefined tensor that modules do not list.
+  Parameter() = default;
+  // Makes a leaf that shares the values of a tensor. Throws a DTypeError if it is to require a
+  // gradient and is not floating.
   Parameter(const Tensor& values, bool requires_grad = true);
 };
 
-// What a layer with a weight learns, such as Linear and Conv2d.
+// Options of what a layer with a weight learns, such as Linear and Conv2d.
 struct WeightOptions {
   bool bias = true;           // whether it learns a bias
   TensorOptions tensor = {};  // dtype and device of weight and bias
@@ -71,11 +74,14 @@ struct BufferOptions {
 // State that is not learned, such as running statistics. It is moved and saved with the module.
 class TENON_API Buffer : public detail::Placed {
  public:
-  Buffer() = default;  // absent
+  // Makes an absent buffer, an undefined tensor that modules do not list.
+  Buffer() = default;
+  // Makes a buffer that shares the values of a tensor of any dtype, without its history.
   Buffer(const Tensor& values, BufferOptions options = {});
-  // Takes the values of a tensor, without its history; whether the buffer is persistent does not
+  // Shares the values of a tensor, without its history; whether the buffer is persistent does not
   // change.
   Buffer& operator=(const Tensor& values);
+  // Returns whether state_dict() and checkpoints contain it.
   bool persistent() const { return persistent_; }
 
  private:

@@ -1,4 +1,4 @@
-// Named tensors in order: what a checkpoint contains of a model.
+// Named tensors in order, which is what a checkpoint contains of a model.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,9 @@ namespace tenon::nn {
 class TENON_API StateDict {
  public:
   using Entry = std::pair<std::string, Tensor>;
+  // Makes an empty map.
   StateDict() = default;
-  // Throws a StateDictError for a name that is given twice.
+  // Makes a map of these entries. Throws a StateDictError for a name that is given twice.
   StateDict(std::initializer_list<Entry> entries);
 
   // Adds an entry, or replaces the tensor of the entry with that name, which keeps its position.
@@ -25,16 +26,21 @@ class TENON_API StateDict {
   // Returns the tensor of that name, or null if there is none. The pointer is valid until the next
   // change.
   const Tensor* find(std::string_view name) const;
+  // Returns whether there is an entry of that name.
   bool contains(std::string_view name) const { return find(name) != nullptr; }
   // Returns the tensor of that name. Throws a StateDictError that lists the first names if there is
   // none.
   const Tensor& at(std::string_view name) const;
-  // Removes the entry of that name. Returns whether there was one.
+  // Removes the entry of that name and returns whether there was one.
   bool erase(std::string_view name);
 
+  // Returns the number of entries.
   size_t size() const { return entries_.size(); }
+  // Returns whether there is no entry.
   bool empty() const { return entries_.empty(); }
+  // Returns entry `i`, which has to be below size(): it is not checked.
   const Entry& operator[](size_t i) const { return entries_[i]; }
+  // Return iterators over the entries in order.
   std::vector<Entry>::const_iterator begin() const { return entries_.begin(); }
   std::vector<Entry>::const_iterator end() const { return entries_.end(); }
   // Returns the names in order.
