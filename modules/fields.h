@@ -1,4 +1,4 @@
-// How the children, parameters and buffers of a module of any type are found.
+// The parts by which the children, parameters and buffers of a module of any type are found.
 #pragma once
 
 #include <array>
@@ -18,10 +18,10 @@ namespace tenon::nn {
 class FieldVisitor;
 
 // The base of nn::Module<T>, which distinguishes modules from other fields.
-// The assignment of a whole module tells compiled functions, which may depend on its numbers.
 struct TENON_API ModuleTag {
   ModuleTag() = default;
   ModuleTag(const ModuleTag&) = default;
+  // Assigns nothing itself, but tells compiled functions, which may depend on the module's numbers.
   ModuleTag& operator=(const ModuleTag&) noexcept;
 };
 
@@ -40,11 +40,14 @@ struct ModuleType {
 
 // A reference to a module of any type, which it does not own. Functions take it as a parameter.
 struct ModuleRef {
-  void* self = nullptr;
-  const ModuleType* type = nullptr;
+  void* self = nullptr;              // the module; null if there is none
+  const ModuleType* type = nullptr;  // the description of its type
 
+  // Refers to no module.
   ModuleRef() = default;
+  // Refers to the module at an address, whose type has this description.
   ModuleRef(void* self, const ModuleType* type) : self(self), type(type) {}
+  // Refers to a module. It may change the module, as if it were not const.
   template <class M>
     requires std::is_base_of_v<ModuleTag, M>
   ModuleRef(const M& module);
@@ -53,14 +56,15 @@ struct ModuleRef {
   // m.as<nn::Linear>()) …`
   template <class M>
   M* as() const;
+  // Returns whether both refer to the same module.
   friend bool operator==(const ModuleRef&, const ModuleRef&) = default;
 };
 
 template <class D>
 struct Module;
 namespace detail {
-// A type that derives from nn::Module<M> itself. One that derives through another module would run
-// the forward of that module.
+// Is true for a type that derives from nn::Module<M> itself. One that derives through another
+// module would run the forward of that module.
 template <class M>
 concept OwnModule = std::is_base_of_v<Module<M>, M>;
 }  // namespace detail
@@ -83,7 +87,7 @@ template <class T>
 concept Complete = !std::is_class_v<T> || requires { sizeof(T); };
 template <class T>
 concept IsModule = std::is_class_v<T> && Complete<T> && std::is_base_of_v<ModuleTag, T>;
-// A type that contains a module whose type is known only at run time, such as AnyModule.
+// Is true for a type that contains a module whose type is known only at run time, as AnyModule.
 template <class T>
 concept Erased = requires(const T& t) {
   { t.module_ref() } -> std::same_as<ModuleRef>;
@@ -140,8 +144,8 @@ struct HidesModules : std::false_type {};  // any other container of modules
 template <template <class...> class C, class... A>
 struct HidesModules<C<A...>> : std::bool_constant<(counts<A>() || ...)> {};
 
-// Whether a type is a plain struct that contains modules: one of its fields can be initialised by
-// something that converts to a module, and not by just anything.
+// An argument that converts to modules alone. A type is a plain struct that contains modules if one
+// of its fields can be initialized by it, and not by just anything.
 struct CountedArgument {
   template <class T>
     requires(counts<T>())
@@ -179,9 +183,9 @@ concept HasForward = requires(T& t, const Tensor& x) { t.forward(x); } || requir
 // A field that the list leaves out would be neither trained nor saved nor moved. So Tenon looks for
 // such fields when a module of the type is first called, saved or asked for its parameters or
 // state. A parameter, buffer or module inside the object that is not listed is a ValueError; for a
-// module without parameters only when it is called. What is outside the object may belong to
-// another model, so it leads to a warning: for a std::vector with parameters that require a
-// gradient at once, for a module in another container when it is first called. Three neighbouring
+// module without parameters only when it is called. An object outside may belong to another model,
+// so it leads to a warning: for a std::vector with parameters that require a gradient at once, for
+// a module in another container when it is first called. Three neighboring
 // raw pointers can look like a vector; the warning says what to do and can be ignored. Absent
 // parameters and parameters that are tied to listed ones may be left out.
 class TENON_API FieldVisitor {
@@ -191,21 +195,29 @@ class TENON_API FieldVisitor {
   FieldVisitor& operator=(const FieldVisitor&) = delete;
   virtual ~FieldVisitor();
 
+  // Takes a field of the module under its name, and returns *this. Other fields than those above
+  // and a bool "training" are passed over; one whose modules would be missed does not compile.
   template <class F>
   FieldVisitor& operator()(std::string_view name, F& field);
 
  protected:
-  // Called for every field, before any of the other functions.
+  // The functions below do nothing unless they are overridden. A name is valid during the call
+  // only, and fields that are absent are left out.
+
+  // Is called for every field, before any of the other functions.
   virtual void listed(const void* field, size_t bytes);
-  // The name is valid during the call only. Fields that are absent are left out.
+  // Is called for a parameter.
   virtual void parameter(std::string_view name, Tensor& tensor);
+  // Is called for a buffer.
   virtual void buffer(std::string_view name, Tensor& tensor, bool persistent);
+  // Is called for a module, and for a container of modules or tensors.
   virtual void child(std::string_view name, ModuleRef module);
+  // Is called for the field "training".
   virtual void training(bool& flag);
-  // If `wants_owners` is set, called before `child` for a module that a std::shared_ptr owns. It
+  // Is called before `child` for a module that a std::shared_ptr owns, if `wants_owners` is set. It
   // may replace the pointer by one to another object of that type.
   virtual void owner(std::shared_ptr<void>& owner, const ModuleType& type);
-  bool wants_owners = false;
+  bool wants_owners = false;  // whether `owner` is called
 };
 
 template <class F>
@@ -268,7 +280,7 @@ constexpr size_t number_of_fields() {
     return reflect::field_count<M, 1>;
 }
 
-// Whether a copy constructor would compile. C++ reports that every std::vector and std::map has
+// Returns whether a copy constructor would compile. C++ reports that every std::vector and map has
 // one, whatever its elements are, so the fields of modules are examined; the fields of modules that
 // list them by hand cannot be. `Seen` ends the recursion for a type that contains itself.
 template <class T, class... Seen>
@@ -350,7 +362,7 @@ constexpr ModuleType describe() {
   return type;
 }
 
-// Exported, so that all libraries see one address for a type that they share.
+// The description of a type, exported so that all libraries see one address for it.
 template <class M>
 TENON_API inline constexpr ModuleType description = describe<M>();
 
