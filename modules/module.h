@@ -35,6 +35,10 @@
 //
 // The type of a module derives from nn::Module<itself> and from no other module: a call would run
 // the forward of the other one.
+//
+// The layers of Tenon hold the arguments of their constructors in fields of the same names. Each
+// has a function fields(FieldVisitor&), which lists its parameters, buffers and children, and most
+// have extra_repr(), which returns what str() prints between the parentheses.
 #pragma once
 
 #include <concepts>
@@ -51,25 +55,28 @@
 
 namespace tenon::nn {
 
-// `for (auto& [name, tensor] : named_parameters(net))`
+// A parameter or buffer with its name: `for (auto& [name, tensor] : named_parameters(net))`.
 struct NamedTensor {
   std::string name;  // "body.0.weight"
   Tensor tensor;     // the module's own handle: changing it changes the module
 };
+// A module with its name below another one.
 struct NamedModule {
   std::string name;  // "body.0"; empty for the module itself
-  ModuleRef module;
+  ModuleRef module;  // refers to the module, which has to live longer
 };
+// A tensor of a module's state.
 struct StateEntry {
-  std::string name;
-  Tensor tensor;  // the module's own handle
-  bool is_buffer;
+  std::string name;  // "body.0.weight"
+  Tensor tensor;     // the module's own handle
+  bool is_buffer;    // whether it is a buffer and not a parameter
 };
 
 // ---- functions for any module; most of them are methods of nn::Module too ----
 
 // Lists are in the order of declaration, a module's own tensors before those of its children. A
-// tensor or module that occurs twice is listed once, under its first name.
+// tensor or module that occurs twice is listed once, under its first name. Functions that look at
+// tensors throw a ValueError for a module whose fields() leaves out a tensor or module (fields.h).
 
 // Returns the parameters of the module and of all modules below it.
 TENON_API std::vector<Tensor> parameters(ModuleRef module);
@@ -86,21 +93,22 @@ TENON_API std::vector<NamedModule> named_children(ModuleRef module);
 // Returns the number of elements in all parameters.
 TENON_API int64_t num_parameters(ModuleRef module);
 
-// Sets the field `training` of the module and of all modules below it.
+// Sets the field `training` of the module and of all modules below it to `mode`.
 TENON_API void train(ModuleRef module, bool mode = true);
 // Does the same as train(module, false).
 TENON_API void eval(ModuleRef module);
 // Moves every parameter and buffer to a device. Handles stay valid, so an optimizer that was made
 // before still updates this model.
 TENON_API void to(ModuleRef module, Device device);
-// Converts the floating parameters and buffers to a floating dtype; other dtypes are a DTypeError.
+// Converts the floating parameters and buffers to a floating dtype. Throws a DTypeError for another
+// dtype.
 TENON_API void to(ModuleRef module, DType dtype);
 // Brings every parameter and buffer of as many dimensions as the format is for into that order of
-// elements: channels_last those of four, as the weights of Conv2d, contiguous_format those of four
-// and five. Operators take the format from their inputs and weights. preserve_format changes
-// nothing.
+// elements: channels_last those of four, as the weights of Conv2d, channels_last_3d those of five,
+// contiguous_format those of four and five. Operators take the format from their inputs and
+// weights. preserve_format changes nothing.
 TENON_API void to(ModuleRef module, MemoryFormat format);
-// Drops the gradients of all parameters, or sets them to zero.
+// Drops the gradients of all parameters, or sets them to zero if set_to_none is false.
 TENON_API void zero_grad(ModuleRef module, bool set_to_none = true);
 // Sets whether the parameters require a gradient.
 TENON_API void requires_grad_(ModuleRef module, bool value = true);
@@ -115,7 +123,7 @@ TENON_API std::vector<StateEntry> state_entries(ModuleRef module);
 // bias=True)", with its children indented below. A module that shares tensors with an earlier one
 // is followed by a remark such as "  # weight, bias shared with encoder".
 TENON_API std::string str(ModuleRef module);
-// Prints str(module).
+// Prints str(module), and returns the stream.
 TENON_API std::ostream& operator<<(std::ostream& out, ModuleRef module);
 
 // Returns the module and all modules below it, children before their parents, as PyTorch's apply
@@ -179,7 +187,9 @@ namespace detail {
 TENON_API void unshare(ModuleRef module);
 }  // namespace detail
 
-// Returns a deep copy, which shares nothing with the original. Gradients are not copied.
+// Returns a deep copy, which shares nothing with the original; tensors that are shared within it
+// stay so. Gradients are not copied. Throws a ValueError if a std::shared_ptr in it owns a module
+// whose type cannot be copied.
 template <class M>
   requires std::is_base_of_v<ModuleTag, M>
 M clone(const M& module) {
@@ -200,6 +210,7 @@ class TENON_API CallWatcher {
   CallWatcher();
   CallWatcher(const CallWatcher&) = delete;
   virtual ~CallWatcher();
+  // Is called with the module and the tensor that it returned.
   virtual void returned(ModuleRef module, const Tensor& output) = 0;
 
  private:
@@ -210,10 +221,12 @@ class TENON_API CallWatcher {
 // During its lifetime, errors say that they came from inside this module.
 class TENON_API ModuleScope {
  public:
+  // Begins a call of the module at `self`. Throws a ValueError if its fields() leaves something
+  // out.
   ModuleScope(const void* self, const ModuleType* type);
   ~ModuleScope();
   ModuleScope(const ModuleScope&) = delete;
-  // Tells whoever watches what the module returned.
+  // Tells the watcher of this thread, if there is one, what the module returned.
   void returned(const Tensor& output) const {
     if (watcher_) [[unlikely]]
       watcher_->returned({const_cast<void*>(self_), type_}, output);
@@ -236,13 +249,15 @@ class TENON_API ModuleScope {
 };
 
 namespace detail {
-// A pair or tuple. A std::variant has a std::get<0>, too, which throws where it holds another type.
+// Is true for a pair or tuple that begins with a tensor. A std::variant has a std::get<0>, too,
+// which throws where it holds another type.
 template <class Result>
 concept BeginsWithTensor = requires {
   requires std::tuple_size<Result>::value > 0;
 } && std::is_same_v<std::remove_cv_t<std::tuple_element_t<0, Result>>, Tensor>;
 
-// Tells whoever watches the tensor that a module returned, or the first of a pair or tuple.
+// Tells the watcher of this thread the tensor that a module returned, or the first of a pair or
+// tuple.
 template <class Result>
 void tell_result(const ModuleScope& scope, const Result& result) {
   if constexpr (std::is_same_v<Result, Tensor>)
@@ -253,18 +268,18 @@ void tell_result(const ModuleScope& scope, const Result& result) {
 }  // namespace detail
 
 namespace detail {
-// Another module may take its place, and be in another mode: programs must not take one for the
-// other.
+// Notes that a module has ended. Another one may take its place, and be in another mode: programs
+// must not take one for the other.
 TENON_API void module_is_gone(const void* module, size_t bytes) noexcept;
 }  // namespace detail
 
-// The base of every module: `struct Net : nn::Module<Net>`. It has no fields. Calling a module
-// calls Net::forward, which may take any arguments and return anything. The methods are described
-// at the functions of the same names above.
+// The base of every module: `struct Net : nn::Module<Net>`. It has no fields.
 template <class D>
 struct Module : ModuleTag {
   ~Module() { detail::module_is_gone(this, sizeof(D)); }
 
+  // Calls Net::forward, which may take any arguments and return anything, between its hooks. Errors
+  // of Tenon name the module.
 #ifdef __cpp_explicit_this_parameter
   template <class Self, class... A>
   decltype(auto) operator()(this Self&& self, A&&... args) {
@@ -285,6 +300,9 @@ struct Module : ModuleTag {
   }
 #endif
 
+  // The methods below do the same as the functions of the same names above, and those that return
+  // no result of their own return the module. to(device, dtype) moves and then converts it; a
+  // device may be given as text, such as "cuda:1".
   std::vector<Tensor> parameters() const { return nn::parameters(self()); }
   std::vector<NamedTensor> named_parameters() const { return nn::named_parameters(self()); }
   std::vector<Tensor> buffers() const { return nn::buffers(self()); }
@@ -309,7 +327,7 @@ struct Module : ModuleTag {
     return self();
   }
 
-  // Described in hooks.h.
+  // The methods below do the same as the functions of the same names in hooks.h.
   [[nodiscard]] ModuleHook register_forward_pre_hook(ForwardPreHook hook) {
     return nn::register_forward_pre_hook(self(), std::move(hook));
   }
