@@ -24,30 +24,33 @@ namespace detail {
 class StateNumbers;
 }
 
-// Parameters with their own options.
+// A group of parameters with options of its own.
 template <class Options>
 struct ParamGroup {
-  std::vector<Tensor> params;
-  Options options = {};
+  std::vector<Tensor> params;  // leaves of a floating dtype, at least one
+  Options options = {};        // of the optimizer, such as SGDOptions
 };
 
 // Everything that an optimizer needs to continue as if it had never stopped. Parameters are
 // numbered in the order in which they were given.
 struct OptimizerState {
   nn::StateDict tensors;  // "state.0.momentum_buffer"
-  // "state.0.step", "param_groups.0.lr"; flags are 0 or 1.
+  // The numbers by name, such as "state.0.step" and "param_groups.0.lr"; flags are 0 or 1.
   std::vector<std::pair<std::string, double>> numbers;
   // Whether prepare_load() may keep the memory of tensors that nobody else has, instead of copying
-  // them: they are not to be used afterwards.
+  // them; such tensors must not be used afterwards.
   bool give_memory = false;
 };
 
 // An optimizer has handles of its parameters, so they may be moved to another device or loaded from
 // a checkpoint, and it still updates them. Of a parameter in f16 or bf16 it keeps a copy in f32,
 // the master weights, which it updates, with all state in f32: small steps are not lost to
-// rounding. Where somebody else changes such a parameter, the master weights follow. Constructors
-// throw a ValueError if there is no parameter, if one is given twice or is not a leaf, or for an
-// option outside its range, and a DTypeError for a parameter that is not floating.
+// rounding. Where somebody else changes such a parameter, the master weights follow.
+//
+// Every optimizer but LBFGS has three constructors: for one group of parameters with options, for
+// one with a learning rate, and for several groups. They throw a ValueError if a group has no
+// parameter, if one is undefined, is given twice or is not a leaf, or for an option outside its
+// range, and a DTypeError for a parameter that is not floating.
 class TENON_API Optimizer {
  public:
   virtual ~Optimizer();
@@ -57,11 +60,11 @@ class TENON_API Optimizer {
   // Updates each parameter that has a gradient, in place. Throws a ValueError, and changes nothing,
   // if an option is outside its range by now.
   virtual void step() = 0;
-  // Calls the closure, which computes the loss and its gradients, and then makes the step. Returns
-  // the loss.
+  // A function that computes the loss and its gradients, and returns the loss.
   using Closure = std::function<Tensor()>;
+  // Calls the closure with gradients enabled, makes the step, and returns the loss.
   virtual Tensor step(const Closure& closure);
-  // Drops the gradients of all parameters, or sets them to zero.
+  // Drops the gradients of all parameters, or sets them to zero if set_to_none is false.
   void zero_grad(bool set_to_none = true);
 
   // Returns the number of groups of parameters.
@@ -73,12 +76,13 @@ class TENON_API Optimizer {
   double lr(size_t group = 0);
   // Sets the learning rate of all groups. Throws a ValueError unless it is finite and at least 0.
   void set_lr(double lr);
-  // Sets the learning rate of one group.
+  // Sets the learning rate of one group. Throws a ValueError as set_lr(lr) does.
   void set_lr(double lr, size_t group);
-  // Returns the learning rate that a group had before any scheduler changed it: schedulers ask when
-  // they are made.
+  // Returns the learning rate that a group had when this was first asked, as schedulers do when
+  // they are made: the rate before any of them changed it.
   double initial_lr(size_t group = 0);
-  // Says what it is, for schedulers that have rates of their own.
+  // Replaces the initial learning rate of a group, for schedulers with rates of their own. Throws a
+  // ValueError unless it is finite and at least 0.
   void set_initial_lr(double lr, size_t group);
 
   // Returns the state. Its tensors are handles: a later step changes them.
@@ -97,29 +101,33 @@ class TENON_API Optimizer {
   // order counts.
   virtual bool order_counts() const { return false; }
 
-  // Returns the option of that name of a group, such as "momentum" or "betas.0", for whoever
-  // schedules it; null if the optimizer has no such option that is a number.
+  // Returns the option of that name of a group, such as "momentum" or "betas.0", which a scheduler
+  // may change; null if the optimizer has no such option that is a number.
   double* number_option(const std::string& name, size_t group = 0);
 
  protected:
+  // A tensor of state that there is for each parameter.
   struct Slot {
     const char* name;    // "exp_avg"
-    bool used;           // by the options of that group
-    bool steady;         // used slots of a parameter that has made steps exist, or start again
+    bool used;           // whether the options of that group use it
+    bool steady;         // whether each parameter that has made steps has it, if it is used
     double initial = 0;  // the value of all elements at the start
   };
+  // An option of a group, of which one of the three pointers is set.
   struct Option {
-    const char* name;          // "lr"
-    double* number = nullptr;  // one of these is set
+    const char* name;  // "lr"
+    double* number = nullptr;
     bool* flag = nullptr;
     int64_t* whole = nullptr;
+    // Returns the value as a number; a flag is 0 or 1.
     double value() const { return number ? *number : flag ? double(*flag) : double(*whole); }
+    // Sets the option to a value.
     void assign(double value) const;
   };
   // A number that is remembered for each parameter, such as a product over its steps.
   struct Memory {
-    const char* name;
-    double initial;
+    const char* name;  // "mu_product"
+    double initial;    // its value before the first step
   };
   // What the optimizer remembers about a parameter: the number of steps, tensors of its shape, and
   // numbers.
@@ -131,19 +139,20 @@ class TENON_API Optimizer {
     uint64_t seen = 0;  // the number of the parameter's values that the master belongs to
   };
   // Parameters that one call of a fused operator can update: they have one device, one dtype, the
-  // same number of steps and the same numbers. In place of those of a half type it has the master
-  // weights.
+  // same number of steps and the same numbers. It has the master weights in place of parameters of
+  // a half type.
   struct Bucket {
     Device device;
     DType dtype;
     int64_t step;                   // the number of earlier steps
     bool fresh;                     // whether the slots are new
-    std::array<double, 2> numbers;  // which a step may change
+    std::array<double, 2> numbers;  // the numbers of State, which a step may change
     std::vector<Tensor> params, grads, slots[3];
     std::vector<State*> states;
     std::vector<Tensor> halves;  // beside each master the parameter itself, otherwise undefined
   };
 
+  // Keeps the groups after checking them; errors begin with `name`.
   Optimizer(const char* name, std::vector<std::vector<Tensor>> groups);
 
   // While it lives, a compiled function (core/graph/compile.h) is not recorded: it calls step()
@@ -174,25 +183,29 @@ class TENON_API Optimizer {
       keep_slots(bucket);
     }
   }
+  // Returns the slots of a group's parameters, at most three.
   virtual std::vector<Slot> slots(size_t group) = 0;
+  // Returns the numbers that are remembered for each parameter of a group, at most two.
   virtual std::vector<Memory> memories(size_t) { return {}; }
+  // Returns the options of a group, of which the first is the learning rate.
   virtual std::vector<Option> options_of(size_t group) = 0;
   // Throws a ValueError for an option of the group that is outside its range. Constructors and
   // `step` call it, because options() lets anyone change them in between.
   virtual void check_options(size_t group) const = 0;
+  // Calls check_options for every group.
   void check_all_options() const {
     for (size_t group = 0; group < groups_.size(); ++group) check_options(group);
   }
-  // Returns the group; throws the IndexError if there is none of that number.
+  // Returns the number of a group, and throws the IndexError if there is no such group.
   size_t checked(size_t group) const {
     if (group >= groups_.size()) refuse_group(group);
     return group;
   }
   // Throws the ValueError "<name>: <what> is <value>; it has to be <wanted>" unless `ok`.
   void require(bool ok, const char* what, double value, const char* wanted) const;
-  // The same for a number that has to be finite and at least 0.
+  // Throws the same unless the number is finite and at least 0.
   void require_not_negative(double value, const char* what) const;
-  // The same for a number that has to be at least 0 and below 1.
+  // Throws the same unless the number is at least 0 and below 1.
   void require_fraction(double value, const char* what) const;
 
  private:
@@ -225,11 +238,12 @@ class OptimizerOf : public Optimizer {
   Options& options(size_t group = 0) { return options_[checked(group)]; }
 
  protected:
+  // Keeps the groups and their options, which it does not check.
   OptimizerOf(const char* name, const std::vector<ParamGroup<Options>>& groups);
-  std::vector<Options> options_;
+  std::vector<Options> options_;  // of each group
 };
 
-// Returns the parameters of groups, for the constructors above.
+// Returns the parameters of each group, for the constructor above.
 template <class Options>
 std::vector<std::vector<Tensor>> params_of(const std::vector<ParamGroup<Options>>& groups) {
   std::vector<std::vector<Tensor>> params;
