@@ -11,26 +11,29 @@ struct NAdamOptions {
   double lr = 2e-3;  // finite and at least 0
   // The decay of the averages of the gradient and of its square, each at least 0 and below 1.
   std::array<double, 2> betas = {0.9, 0.999};
-  double eps = 1e-8;                    // added to the root of the average square
-  double weight_decay = 0;              // this times the parameter is added to its gradient
-  double momentum_decay = 4e-3;         // of the momentum's schedule
-  bool decoupled_weight_decay = false;  // weight decay is that of AdamW
-  bool maximize = false;                // steps towards larger values of the objective
+  double eps = 1e-8;             // added to the root of the average square; at least 0
+  double weight_decay = 0;       // this times the parameter is added to its gradient; at least 0
+  double momentum_decay = 4e-3;  // the decay of the momentum's schedule; at least 0
+  bool decoupled_weight_decay = false;  // whether weight decay is that of AdamW
+  bool maximize = false;                // whether it steps towards larger values of the objective
 };
 
 // NAdam: Adam with Nesterov's momentum (Dozat 2016). Constructors throw a ValueError for an option
 // outside its range.
 class TENON_API NAdam final : public OptimizerOf<NAdamOptions> {
  public:
+  // Makes an optimizer of one group of parameters.
   explicit NAdam(std::vector<Tensor> params, const NAdamOptions& options = {});
-  // The learning rate alone: NAdam(params, 1e-3).
+  // Makes one with this learning rate and the other options by default: NAdam(params, 1e-3).
   template <class Number>
     requires std::is_arithmetic_v<Number>
   NAdam(std::vector<Tensor> params, Number lr)
       : NAdam(std::move(params), NAdamOptions{.lr = static_cast<double>(lr)}) {}
+  // Makes an optimizer of several groups, each with options of its own.
   explicit NAdam(const std::vector<ParamGroup<NAdamOptions>>& groups);
 
   using Optimizer::step;
+  // Makes one step, as Optimizer::step() says.
   void step() override;
 
  protected:

@@ -8,11 +8,12 @@ namespace tenon::optim {
 struct RMSpropOptions {
   double lr = 1e-2;         // finite and at least 0
   double alpha = 0.99;      // the decay of the averages, finite and at least 0
-  double eps = 1e-8;        // added to the root of the average square
-  double weight_decay = 0;  // this times the parameter is added to its gradient
+  double eps = 1e-8;        // added to the root of the average square; at least 0
+  double weight_decay = 0;  // this times the parameter is added to its gradient; at least 0
   double momentum = 0;      // finite and at least 0
-  bool centered = false;    // divides by an estimate of the deviation instead
-  bool maximize = false;    // steps towards larger values of the objective
+  // Whether it divides by an estimate of the gradient's standard deviation instead.
+  bool centered = false;
+  bool maximize = false;  // whether it steps towards larger values of the objective
 };
 
 // RMSprop (Hinton's lecture 6e) with PyTorch's formula:
@@ -22,15 +23,18 @@ struct RMSpropOptions {
 // Constructors throw a ValueError for an option outside its range.
 class TENON_API RMSprop final : public OptimizerOf<RMSpropOptions> {
  public:
+  // Makes an optimizer of one group of parameters.
   explicit RMSprop(std::vector<Tensor> params, const RMSpropOptions& options = {});
-  // The learning rate alone: RMSprop(params, 1e-3).
+  // Makes one with this learning rate and the other options by default: RMSprop(params, 1e-3).
   template <class Number>
     requires std::is_arithmetic_v<Number>
   RMSprop(std::vector<Tensor> params, Number lr)
       : RMSprop(std::move(params), RMSpropOptions{.lr = static_cast<double>(lr)}) {}
+  // Makes an optimizer of several groups, each with options of its own.
   explicit RMSprop(const std::vector<ParamGroup<RMSpropOptions>>& groups);
 
   using Optimizer::step;
+  // Makes one step, as Optimizer::step() says.
   void step() override;
 
  protected:

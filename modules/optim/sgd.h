@@ -8,10 +8,11 @@ namespace tenon::optim {
 struct SGDOptions {
   double lr = 1e-3;         // finite and at least 0
   double momentum = 0;      // finite and at least 0
-  double dampening = 0;     // the momentum buffer takes 1 - dampening times the gradient
-  double weight_decay = 0;  // this times the parameter is added to its gradient
-  bool nesterov = false;    // needs a momentum above 0 and no dampening
-  bool maximize = false;    // steps towards larger values of the objective
+  double dampening = 0;     // the momentum takes 1 - dampening times the gradient; finite
+  double weight_decay = 0;  // this times the parameter is added to its gradient; at least 0
+  // Whether it steps by g + momentum v in place of v; needs a momentum above 0 and no dampening.
+  bool nesterov = false;
+  bool maximize = false;  // whether it steps towards larger values of the objective
 };
 
 // Stochastic gradient descent with PyTorch's formula:
@@ -20,15 +21,18 @@ struct SGDOptions {
 // Constructors throw a ValueError for an option outside its range.
 class TENON_API SGD : public Optimizer {
  public:
+  // Makes an optimizer of one group of parameters.
   explicit SGD(std::vector<Tensor> params, const SGDOptions& options = {});
-  // The learning rate alone: SGD(params, 1e-3).
+  // Makes one with this learning rate and the other options by default: SGD(params, 1e-3).
   template <class Number>
     requires std::is_arithmetic_v<Number>
   SGD(std::vector<Tensor> params, Number lr)
       : SGD(std::move(params), SGDOptions{.lr = static_cast<double>(lr)}) {}
+  // Makes an optimizer of several groups, each with options of its own.
   explicit SGD(std::vector<ParamGroup<SGDOptions>> groups);
 
   using Optimizer::step;
+  // Makes one step, as Optimizer::step() says.
   void step() override;
   // Returns the options of a group, which may be changed; the next step checks them.
   SGDOptions& options(size_t group = 0) { return options_[checked(group)]; }
