@@ -12,11 +12,11 @@
 namespace tenon::amp {
 
 struct GradScalerOptions {
-  double init_scale = 65536;
-  double growth_factor = 2;        // by which the scale grows after `growth_interval` steps
-  double backoff_factor = 0.5;     // by which it shrinks after a step with an infinity or NaN
-  int64_t growth_interval = 2000;  // steps in a row without one
-  bool enabled = true;  // if false, steps are those of the optimizer, and nothing is scaled
+  double init_scale = 65536;       // the first scale; finite and above 0
+  double growth_factor = 2;        // multiplies the scale after `growth_interval` updates; above 1
+  double backoff_factor = 0.5;     // multiplies it after a step with an infinity or NaN; in (0, 1)
+  int64_t growth_interval = 2000;  // the updates in a row without one, at least 1
+  bool enabled = true;             // if false, nothing is scaled, and every step is made
 };
 
 // Multiplies the loss by a scale, and the gradients by its inverse before a step, as
@@ -39,38 +39,44 @@ struct GradScalerOptions {
 // the device; only `step` waits, for the one number that decides whether the step is made.
 class TENON_API GradScaler {
  public:
-  // Throws a ValueError for a scale or growth factor that is not finite, a scale of at most 0, a
-  // growth factor of at most 1, a backoff factor outside (0, 1) or an interval below 1.
+  // Makes a scaler with these options. Throws a ValueError for an option outside its range, and for
+  // a growth factor that is not finite.
   explicit GradScaler(const GradScalerOptions& options = {});
 
-  // Returns the output, which is floating, multiplied by the scale. The first call decides on which
-  // device the scale is.
+  // Returns the output, of any shape, multiplied by the scale. The first call decides on which
+  // device the scale is. Throws a ValueError for an undefined tensor, and a DTypeError for one that
+  // is not floating.
   Tensor scale(const Tensor& output);
+  // Returns each output multiplied by the scale, as scale(output) does.
   std::vector<Tensor> scale(const std::vector<Tensor>& outputs);
-  // Divides the gradients of the optimizer's parameters by the scale, in place. `step` does it
-  // where nobody did. Throws a ValueError if it was done since the last update, after `step`, where
-  // nothing was scaled yet, and for a gradient in f16, in which the result could not be held: keep
-  // the parameters in f32 and compute under an Autocast guard.
+  // Divides the gradients of the optimizer's parameters by the scale, in place. `step` does it if
+  // this was not called. Throws a ValueError if it was done since the last update, after `step`, if
+  // nothing was scaled yet, and for a gradient in f16, which may not hold the result: keep the
+  // parameters in f32 and compute under an Autocast guard.
   void unscale_(optim::Optimizer& optimizer);
   // Makes a step of the optimizer unless one of the gradients was infinite or NaN, and returns
-  // whether it did. Throws a ValueError if it was called since the last update, or if none of the
-  // optimizer's parameters has a gradient.
+  // whether it did. Throws a ValueError if it was called since the last update, if nothing was
+  // scaled yet, or if none of the optimizer's parameters has a gradient.
   bool step(optim::Optimizer& optimizer);
   // Multiplies the scale by the backoff factor if a step was left out since the last update, and by
-  // the growth factor if none was for `growth_interval` updates. Throws a ValueError where there
-  // was no step and no unscale_ since then.
+  // the growth factor if none was for `growth_interval` updates and the product is finite. Throws a
+  // ValueError if there was no step and no unscale_ since then.
   void update();
-  // Sets the scale, and forgets the same as update() does. Throws a ValueError unless it is finite
-  // and above 0.
+  // Sets the scale, after which steps may be made again, as after update(). Throws a ValueError
+  // unless it is finite and above 0, and if nothing was scaled yet.
   void update(double new_scale);
 
   // Returns the scale, for which it waits; 1 if the scaler is not enabled.
   double get_scale() const;
+  // Returns whether the scaler is enabled.
   bool is_enabled() const { return options_.enabled; }
-  // The factors and the interval, which may be changed. Those that set throw as the constructor.
+  // Returns the factor by which the scale grows.
   double get_growth_factor() const { return options_.growth_factor; }
+  // Returns the factor by which the scale shrinks.
   double get_backoff_factor() const { return options_.backoff_factor; }
+  // Returns the number of updates in a row after which the scale grows.
   int64_t get_growth_interval() const { return options_.growth_interval; }
+  // Set the factors and the interval. They throw a ValueError as the constructor does.
   void set_growth_factor(double factor);
   void set_backoff_factor(double factor);
   void set_growth_interval(int64_t interval);

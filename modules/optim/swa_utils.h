@@ -19,11 +19,11 @@
 
 namespace tenon::optim::swa_utils {
 
-// Returns the new average of an average over `num_averaged` models, an i64 scalar on the device of
-// the tensors, and a further one.
+// A function that returns the new average from that over `num_averaged` models, an i64 scalar on
+// the device of the tensors, and a further value of the same shape and dtype.
 using AverageFn =
     std::function<Tensor(const Tensor& average, const Tensor& value, const Tensor& num_averaged)>;
-// Returns the function of a plain average.
+// Returns the function of a plain average, (num_averaged average + value) / (num_averaged + 1).
 TENON_API AverageFn get_swa_avg_fn();
 // Returns the function decay * average + (1 - decay) * value. Throws a ValueError unless decay is
 // in [0, 1].
@@ -34,14 +34,14 @@ namespace detail {
 TENON_API void average_into(nn::ModuleRef target, nn::ModuleRef source, const AverageFn& avg_fn,
                             bool use_buffers, const Tensor& num_averaged);
 
-// Sets the running statistics of all batch normalisations back, and lets them average over all
+// Resets the running statistics of all batch normalizations, and lets them average over all
 // batches until the end of the scope, in which the whole module is in training mode.
 class TENON_API BatchNormAverages {
  public:
   explicit BatchNormAverages(nn::ModuleRef module);
   ~BatchNormAverages();
   BatchNormAverages(const BatchNormAverages&) = delete;
-  // Whether there is a batch normalisation with running statistics.
+  // Returns whether there is a batch normalization with running statistics.
   bool any() const { return !momenta_.empty(); }
 
  private:
@@ -56,6 +56,7 @@ class TENON_API BatchNormAverages {
 // true and they are floating.
 template <class M>
 struct AveragedModel final : nn::Module<AveragedModel<M>> {
+  // Makes a deep copy of the model, which `avg_fn` averages.
   explicit AveragedModel(const M& model, AverageFn avg_fn = get_swa_avg_fn(),
                          bool use_buffers = false)
       : module(nn::clone(model)),
@@ -63,28 +64,31 @@ struct AveragedModel final : nn::Module<AveragedModel<M>> {
         avg_fn_(std::move(avg_fn)),
         use_buffers_(use_buffers) {}
 
+  // Returns the result of a call of the averaged model, which may take any arguments.
   template <class... A>
   decltype(auto) forward(A&&... args) {
     return module(std::forward<A>(args)...);
   }
-  // Takes the model's present parameters into the average. Nothing waits for them.
+  // Takes the model's present parameters into the average, without waiting for them. Throws a
+  // ValueError or ShapeError, and changes nothing, for a model with other parameters or buffers.
   void update_parameters(const M& model) {
     detail::average_into(module, model, avg_fn_, use_buffers_, n_averaged);
   }
   void fields(nn::FieldVisitor& v) { v("module", module), v("n_averaged", n_averaged); }
 
-  M module;
-  nn::Buffer n_averaged;  // i64 scalar: the number of models
+  M module;               // the averaged model
+  nn::Buffer n_averaged;  // i64 scalar: the number of models in the average
 
  private:
   AverageFn avg_fn_;
   bool use_buffers_;
 };
 
-// Computes the running statistics of all batch normalisations of a model again, as averages over
+// Computes the running statistics of all batch normalizations of a model again, as averages over
 // the batches of the loader: an average of weights has none of its own. The model is in training
-// mode meanwhile, dropout included, as in PyTorch. A batch is a tensor, or a
-// data::Batch, of which `data` is the input; it is moved to the device, if one is given.
+// mode meanwhile, dropout included, as in PyTorch. A batch is a tensor, or a data::Batch, of which
+// `data` is the input; it is moved to the device, if one is given. A model without running
+// statistics is not called.
 template <class Loader, class M>
 void update_bn(Loader&& loader, M& model, std::optional<Device> device = std::nullopt) {
   const NoGrad guard;
@@ -101,8 +105,9 @@ void update_bn(Loader&& loader, M& model, std::optional<Device> device = std::nu
   }
 }
 
-// Takes the rates to swa_lr in anneal_epochs epochs, along a cosine ("cos") or evenly ("linear"),
-// and keeps them there.
+// The rate goes to swa_lr, finite and at least 0, in anneal_epochs epochs, at least 0, along a
+// cosine ("cos") or evenly ("linear"), and stays there. The constructor throws a ValueError for an
+// argument outside its range.
 class TENON_API SWALR final : public LRScheduler {
  public:
   SWALR(Optimizer& optimizer, double swa_lr, int64_t anneal_epochs = 10,
