@@ -1,4 +1,4 @@
-// Measures a model on a data set, over all of its devices where it is a DataParallel:
+// Measures a model on a data set, on all of its devices if it is a DataParallel:
 //
 //   metrics::Accuracy right;
 //   metrics::ConfusionMatrix confusion(10);
@@ -16,11 +16,12 @@
 
 namespace tenon::nn {
 
-// In its lifetime the module and those below it are in eval mode; afterwards each is in the mode in
-// which it was.
+// A guard: in its lifetime the module and those below it are in eval mode.
 class TENON_API EvalMode {
  public:
+  // Puts the module and those below it into eval mode.
   explicit EvalMode(ModuleRef module);
+  // Puts each module back into the mode in which it was.
   ~EvalMode();
   EvalMode(const EvalMode&) = delete;
   EvalMode& operator=(const EvalMode&) = delete;
@@ -32,9 +33,9 @@ class TENON_API EvalMode {
 // Calls metric.update(net(x), y) for each metric and each batch (x, y) of the loader, in eval mode
 // and without recording. Examples are moved to the device of the net's first parameter (or the
 // default device, if it has none), from where a DataParallel spreads them, and targets to that of
-// the result, if it is a tensor, which may be another one. Metrics are not reset first, and
-// are read by their compute(); until then nothing is waited for. Returns how many examples there
-// were: the sum of the sizes of dimension 0 of x.
+// the result, if it is a tensor, which may be another one. Metrics are not reset first, and are
+// read by their compute(); until then nothing is waited for. Returns the number of examples: the
+// sum of the sizes of dimension 0 of x, where a tensor without dimensions counts as one.
 template <class Net, class Loader, class... Metrics>
 int64_t evaluate(Net& net, Loader&& loader, Metrics&... metrics) {
   const NoGrad no_grad;

@@ -1,4 +1,4 @@
-// What the layers of a model compute for a given input, and what they cost.
+// A summary of what the layers of a model compute for a given input, and of what they cost.
 //
 //   std::cout << nn::summary(net, x).str();
 #pragma once
@@ -14,30 +14,31 @@
 
 namespace tenon::nn {
 
-// One module of a model.
+// The summary of one module of a model.
 struct LayerSummary {
-  std::string name;  // "body.0"; empty for the model itself
-  std::string_view type;
-  bool is_leaf = true;  // has no modules below it
-  int64_t calls = 0;    // how often it returned a tensor, or a pair or tuple that begins with one
-  std::optional<Shape> output;  // of its last call: of the first tensor, as of an LSTM
-  int64_t parameters = 0;       // elements of its own parameters, not of those below it
-  int64_t trainable = 0;        // of which so many require a gradient
-  // Floating operations of Linear, Bilinear, convolutions (Conv…), recurrent layers and cells, and
-  // MultiheadAttention: those of their products of matrices, a multiplication and an addition
-  // counted as two. Attention counts as many keys as queries. 0 for all other modules.
+  std::string name;       // "body.0"; empty for the model itself
+  std::string_view type;  // "Linear"
+  bool is_leaf = true;    // whether it has no modules below it
+  int64_t calls = 0;      // how often it returned a tensor, or a pair or tuple that begins with one
+  std::optional<Shape> output;  // the shape of the first tensor that its last call returned
+  int64_t parameters = 0;       // the elements of its own parameters, not of those below it
+  int64_t trainable = 0;        // those of them that require a gradient
+  // The floating operations of Linear, Bilinear, convolutions (Conv…), recurrent layers and cells,
+  // and MultiheadAttention: those of their products of matrices, where a multiplication and an
+  // addition count as two. Attention counts as many keys as queries. 0 for all other modules.
   int64_t flops = 0;
-  int64_t parameter_bytes = 0;  // of its own parameters
-  int64_t output_bytes = 0;     // of the outputs of all calls, the first tensor of each
+  int64_t parameter_bytes = 0;  // the bytes of its own parameters
+  int64_t output_bytes = 0;     // the bytes of the first tensors that all calls returned
 };
 
+// The summary of a model.
 struct TENON_API Summary {
   std::vector<LayerSummary> layers;  // in the order of named_modules
   // Sums for the whole model: a shared parameter counts once, and outputs are those of modules
   // without children, which is what training keeps of them.
   int64_t parameters = 0, trainable = 0, flops = 0, parameter_bytes = 0, output_bytes = 0;
 
-  // Returns a table.
+  // Returns a table with a line for each module, and the sums below it.
   std::string str() const;
 };
 
@@ -49,6 +50,7 @@ class TENON_API SummaryRun final : CallWatcher {
  public:
   explicit SummaryRun(ModuleRef model);
   ~SummaryRun() override;
+  // Returns what was noted.
   Summary result() const;
 
  private:
@@ -63,8 +65,8 @@ class TENON_API SummaryRun final : CallWatcher {
 
 }  // namespace detail
 
-// Calls the model with these inputs, in eval mode, which is undone afterwards, and returns what
-// each module did. Throws what the call throws.
+// Calls the model with these inputs, in eval mode, which is undone afterwards, and without
+// recording for autograd, and returns what each module did. Throws the errors of the call.
 template <class M, class... A>
 Summary summary(M& model, const A&... inputs) {
   detail::SummaryRun run{ModuleRef(model)};

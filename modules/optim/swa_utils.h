@@ -20,7 +20,7 @@
 namespace tenon::optim::swa_utils {
 
 // A function that returns the new average from that over `num_averaged` models, an i64 scalar on
-// the device of the tensors, and a further value of the same shape and dtype.
+// the device of the tensors, and a further value of the same shape.
 using AverageFn =
     std::function<Tensor(const Tensor& average, const Tensor& value, const Tensor& num_averaged)>;
 // Returns the function of a plain average, (num_averaged average + value) / (num_averaged + 1).
