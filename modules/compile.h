@@ -31,11 +31,12 @@ struct ModuleCall {
 TENON_API std::string compiled_module_text(nn::ModuleRef module);
 }  // namespace detail
 
-// What compile() of a module returns. It refers to the module, which must live as long as this is
+// The result of compile() of a module. It refers to the module, which must live as long as this is
 // called, and stay at its place.
 template <class M>
 class CompiledModule : public Compiled<detail::ModuleCall<M>> {
  public:
+  // Does as compile(module, options).
   CompiledModule(M& module, const CompileOptions& options)
       : Compiled<detail::ModuleCall<M>>(detail::ModuleCall<M>{&module}, options),
         module_(&module) {}
@@ -45,6 +46,7 @@ class CompiledModule : public Compiled<detail::ModuleCall<M>> {
   M& module() const { return *module_; }
   // Returns what PyTorch prints for a compiled module: its text, indented, in Compiled(…).
   std::string str() const { return detail::compiled_module_text(*module_); }
+  // Prints compiled.str(), and returns the stream.
   friend std::ostream& operator<<(std::ostream& out, const CompiledModule& compiled) {
     return out << compiled.str();
   }
@@ -57,16 +59,16 @@ class CompiledModule : public Compiled<detail::ModuleCall<M>> {
 // functions: in training, with gradients, and in evaluation. The module stays usable; both are one
 // model. It is called hybridize in MXNet.
 //
-// What a call returns has a history of one node. Gradients reach parameters, arguments and whatever
-// else the module used, with the same bits as without compile, by a program of its own for each set
-// of results that have a gradient and of tensors whose gradient is wanted. Gradients of higher
-// order are an AutogradError.
+// The results of a call have a history of one node. Gradients reach parameters, arguments and all
+// other tensors that the module used, with the same bits as without compile, by a program of its
+// own for each set of results that have a gradient and of tensors whose gradient is wanted.
+// Gradients of higher order are an AutogradError.
 template <class M>
   requires nn::detail::IsModule<std::remove_const_t<M>>
 CompiledModule<M> compile(M& module, const CompileOptions& options = {}) {
   return {module, options};
 }
-// The compiled module refers to its module: keep that in a variable.
+// Does not compile for a temporary module: the result refers to it, so keep it in a variable.
 template <class M>
   requires nn::detail::IsModule<M>
 void compile(M&& module, const CompileOptions& options = {}) = delete;

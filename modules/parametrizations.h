@@ -11,7 +11,8 @@
 // Any layer with a parameter `weight` can be the inner one. It keeps its other parameters under
 // their names; in place of "weight" the state has PyTorch's names, which are said below. The layer
 // takes the values of the inner one; `module` is that without its weight. A copy with a weight of
-// its own computes each call, so what forward changes in the inner layer beside tensors is lost.
+// its own computes each call, so changes that forward makes in the inner layer to anything but
+// tensors are lost. A call takes the arguments of the inner layer and returns its result.
 #pragma once
 
 #include <concepts>
@@ -97,8 +98,9 @@ struct WeightNorm final : Module<WeightNorm<M>> {
     parametrizations.weight = detail::split_length(module.weight, dim);
     module.weight = Parameter();
   }
-  // Returns the weight as it is now.
+  // Returns the weight as it is now, of the shape and dtype of the inner layer's.
   Tensor weight() const { return detail::weight_of(parametrizations.weight, dim); }
+  // Returns the result of the inner layer with weight().
   template <class... A>
   auto forward(A&&... arguments) {
     return detail::call_with_weight(module, weight(), std::forward<A>(arguments)...);
@@ -115,10 +117,10 @@ struct WeightNorm final : Module<WeightNorm<M>> {
 };
 
 struct SpectralNormOptions {
-  int64_t n_power_iterations = 1;  // at each call in training; at least 1
-  double eps = 1e-12;              // added to lengths that are divided by; above 0
-  // The dimension of the outputs: the weight is a matrix of it and all others. Without it 1 for
-  // transposed convolutions and 0 for all others.
+  int64_t n_power_iterations = 1;  // the steps at each call in training; at least 1
+  double eps = 1e-12;              // the least length that is divided by; above 0 and finite
+  // The dimension of the outputs: the weight is taken as a matrix whose rows it numbers. By default
+  // it is 1 for transposed convolutions and 0 for all other layers.
   std::optional<int64_t> dim = std::nullopt;
 };
 
@@ -126,7 +128,8 @@ struct SpectralNormOptions {
 // power method follows (Miyato et al., arXiv:1802.05957) in the buffers
 // "parametrizations.weight.0._u" and "parametrizations.weight.0._v". Each call in training mode
 // makes n_power_iterations steps. A weight of one dimension is divided by its length. The
-// constructor makes 15 steps, and throws a ValueError for an option outside its range.
+// constructor makes 15 steps. It throws a ValueError for a layer without a weight and for an option
+// outside its range, and an IndexError if the weight has no dimension `dim`.
 template <detail::Weighted M>
 struct SpectralNorm final : Module<SpectralNorm<M>> {
   explicit SpectralNorm(M inner, const SpectralNormOptions& o = {})
@@ -140,11 +143,13 @@ struct SpectralNorm final : Module<SpectralNorm<M>> {
     parametrizations.weight = detail::with_vectors(module.weight, *options.dim, o.eps);
     module.weight = Parameter();
   }
-  // Returns the weight as a call has it; in training mode that changes the buffers.
+  // Returns the weight with which a call computes, of the shape and dtype of the inner layer's; in
+  // training mode that changes the buffers.
   Tensor weight() {
     return detail::weight_of(parametrizations.weight, options.n_power_iterations, options.eps,
                              *options.dim);
   }
+  // Returns the result of the inner layer with weight().
   template <class... A>
   auto forward(A&&... arguments) {
     return detail::call_with_weight(module, weight(), std::forward<A>(arguments)...);
@@ -162,11 +167,14 @@ struct SpectralNorm final : Module<SpectralNorm<M>> {
 
 namespace utils::parametrizations {
 
-// PyTorch's functions: they return the layer instead of changing the module.
+// Returns WeightNorm(module, dim), with its errors. Unlike PyTorch's function it does not change
+// the module that it is given.
 template <class M>
 WeightNorm<M> weight_norm(M module, std::optional<int64_t> dim = 0) {
   return WeightNorm<M>(std::move(module), dim);
 }
+// Returns SpectralNorm(module, options), with its errors. Unlike PyTorch's function it does not
+// change the module that it is given.
 template <class M>
 SpectralNorm<M> spectral_norm(M module, const SpectralNormOptions& options = {}) {
   return SpectralNorm<M>(std::move(module), options);
@@ -176,8 +184,8 @@ SpectralNorm<M> spectral_norm(M module, const SpectralNormOptions& options = {})
 
 namespace utils::parametrize {
 
-// Returns the layer itself, with the weight that the parametrised one has in its present mode. It
-// is frozen if all is of which it was computed.
+// Returns the inner layer, with the weight that the parametrized one has in its present mode. The
+// weight requires a gradient if one of the parameters of which it was computed does.
 template <class P>
 auto remove_parametrizations(P parametrized) {
   auto module = parametrized.module;
