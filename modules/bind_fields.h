@@ -9,8 +9,10 @@
 
 namespace tenon::nn::reflect {
 
+// The largest number of fields that bind knows.
 inline constexpr size_t kMaxFields = 64;
 
+// Returns pointers to the fields.
 template <class... F>
 constexpr std::tuple<F*...> pointers(F&... fields) {
   return std::tuple<F*...>(std::addressof(fields)...);

@@ -1,4 +1,5 @@
-// Runs one model on several devices: `nn::DataParallel model(LeNet(), {"cuda:0", "cuda:1"});`
+// A wrapper that runs one model on several devices:
+//   nn::DataParallel model(LeNet(), {"cuda:0", "cuda:1"});
 #pragma once
 
 #include <chrono>
@@ -24,9 +25,9 @@ namespace detail {
 // a DeviceError for a device that is given twice, and a ValueError for weights that do not fit.
 TENON_API std::vector<Device> choose_devices(ModuleRef module, std::vector<Device> devices,
                                              const std::vector<double>& weights);
-// Throws a ValueError unless it is a number above 0.
+// Throws a ValueError unless the number is above 0.
 TENON_API void check_bucket_cap(double mebibytes);
-// Which rows each device gets.
+// The rows that each device gets.
 struct Split {
   struct Part {
     Device device;
@@ -47,8 +48,8 @@ TENON_API Tensor scatter_tensor(const Tensor& x, const Split& split, const Split
 // Joins tensors along dimension 0 on one device.
 TENON_API Tensor gather_tensors(const std::vector<Tensor>& outputs, Device device);
 
-// The shares of devices, which follow how fast these are: now and then, it has the parts of a call
-// computed one at a time and takes how long each lasts, until its device has nothing left to do.
+// The shares of devices, which follow their speeds: now and then it has the parts of a call
+// computed one at a time, and measures how long the device of each is busy.
 class TENON_API Balance {
  public:
   // `weights` are as in DataParallelOptions. If it is off, the shares stay as they are.
@@ -76,15 +77,16 @@ class TENON_API Balance {
   uint64_t calls_ = 0, due_ = 1, pause_ = 1;  // calls that could have been measured
 };
 
-// The time that parts take which have turns, one after the other.
+// The times of parts that have turns, one after the other.
 class TENON_API PartTimes {
  public:
   // Waits until all devices of the split have nothing to do.
   explicit PartTimes(const Split& split);
-  // Waits for the device of the part that had its turn. The next part begins.
+  // Waits for the device of the part that had its turn, and begins the time of the next part.
   void turn_to(size_t part);
-  // The same, and no part begins.
+  // Waits for the device of the part that had its turn, which was the last.
   void stop();
+  // Returns the time of each part.
   const std::vector<double>& seconds() const { return seconds_; }
 
  private:
@@ -97,12 +99,12 @@ class TENON_API PartTimes {
 // One call of a module on several devices. Each part begins with the parameters and buffers as they
 // were before the call, and reads and changes its own. What the call leaves is what its first part
 // makes of them, whether it changes them in place or assigns new buffers. Parts run one after the
-// other or, where the module has batch normalisations with common statistics, in turns
+// other or, where the module has batch normalizations with common statistics, in turns
 // (modules/lockstep.h).
 class TENON_API SplitCall {
  public:
-  // Makes the module's tensors readable on all devices. `syncs`: backward passes sum their
-  // gradients. Throws a DeviceError unless they are on the first device.
+  // Makes the module's tensors readable on all devices; `syncs` says whether backward passes sum
+  // their gradients. Throws a DeviceError unless they are on the first device.
   SplitCall(ModuleRef module, const std::vector<Device>& devices, double bucket_cap_mb, bool syncs);
   ~SplitCall();
   SplitCall(const SplitCall&) = delete;
@@ -209,34 +211,39 @@ T gather(const std::vector<T>& outputs, Device device) {
 }  // namespace detail
 
 struct DataParallelOptions {
-  // The share of a batch that each device gets, in any unit; by default all shares are equal.
-  // Shares are rounded to rows. If that leaves none for the first device, it gets those of the next
-  // one, because it has the model; its weight has to be above 0.
+  // The share of a batch that each device gets, in any unit; by default all shares are equal. There
+  // is a finite weight of at least 0 for each device. Shares are rounded to rows. If that leaves
+  // none for the first device, it gets those of the next one, because it has the model; its weight
+  // has to be above 0.
   std::vector<double> weights = {};
-  // Whether the shares follow how fast the devices are, `weights` being the first ones. The second
-  // call of a size, and others that become rarer while nothing changes (one in 256), compute their
-  // parts one after the other and wait for each, so that its time is known. Only the forward pass
-  // is measured. What makes calls faster by 3 percent is adopted, and logged (TENON_LOG=info). As
-  // sums depend on the shares, runs differ by rounding; shares(), given as weights, stay. So does a
-  // weight of 0, and the share of a device that gets no row.
+  // Whether the shares follow the speeds of the devices, beginning with `weights`. The second call
+  // of a size, and others that become rarer while nothing changes (one in 256), compute their parts
+  // one after the other and wait for each, so that its time is known. Only the forward pass is
+  // measured. Shares that make calls faster by 3 percent are adopted, and logged (TENON_LOG=info).
+  // As sums depend on the shares, runs differ by rounding; shares() given as weights, without
+  // balance, stay as they are. A weight of 0 does not change, nor does the share of a device that
+  // gets no row.
   bool balance = false;
-  // Gradients that several devices compute are summed while the backward pass still runs, as soon
-  // as those of so many mebibytes are finished. Smaller buckets overlap more, larger ones take less
-  // time to queue. Above 0.
+  // The size of a bucket in mebibytes, above 0. Gradients that several devices compute are summed
+  // while the backward pass still runs, as soon as those of a bucket are finished. Smaller buckets
+  // overlap more, larger ones take less time to queue.
   double bucket_cap_mb = 25;
 };
 
-// While one lives, calls of the wrapper that made it are calls without sums: DataParallel::no_sync.
+// The guard of DataParallel::no_sync: while one lives, calls of the wrapper that made it do not sum
+// gradients.
 class [[nodiscard]] NoSync {
  public:
-  // How many a wrapper has. A copy of the wrapper begins with none.
+  // The number of guards of a wrapper. A copy of the wrapper begins with none.
   struct Count {
     int value = 0;
     Count() = default;
     Count(const Count&) {}
     Count& operator=(const Count&) { return *this; }
   };
+  // Adds a guard to the number of its wrapper.
   TENON_API explicit NoSync(Count& count);
+  // Takes over the place of another guard.
   NoSync(NoSync&& from) noexcept : count_(std::exchange(from.count_, nullptr)) {}
   TENON_API ~NoSync();
   NoSync& operator=(NoSync&&) = delete;
@@ -262,13 +269,14 @@ class [[nodiscard]] NoSync {
 // tensor that a module reads on several devices has to be a Parameter or a Buffer.
 //
 // `devices` defaults to all devices of the kind that the model is on. The constructor moves the
-// model to devices[0]. It throws a DeviceError for a device that is given twice; a call throws a
-// DeviceError for a model that was moved elsewhere, and a ShapeError for tensor arguments of
-// different batch sizes.
+// model to devices[0]. It throws a DeviceError for a device that is given twice, and a ValueError
+// for an option outside its range; a call throws a DeviceError for a model that was moved
+// elsewhere, and a ShapeError for tensor arguments of different batch sizes.
 template <class M>
 struct DataParallel : Module<DataParallel<M>> {
   static constexpr bool is_wrapper = true;
 
+  // Wraps a model, which is copied unless it is moved here, for these devices.
   DataParallel(M model, std::vector<Device> devices = {}, DataParallelOptions options = {})
       : module(std::move(model)),
         devices_(detail::choose_devices(module, std::move(devices), options.weights)),
@@ -278,6 +286,7 @@ struct DataParallel : Module<DataParallel<M>> {
     nn::to(module, devices_[0]);
   }
 
+  // Returns the joined results of the model's forward for the parts of the batch, on devices[0].
   template <class... A>
   auto forward(const A&... args) {
     using Result = std::remove_cvref_t<decltype(module(args...))>;
@@ -309,14 +318,15 @@ struct DataParallel : Module<DataParallel<M>> {
     return detail::gather(outputs, devices_[0]);
   }
 
-  // As PyTorch's no_sync: `{ auto guard = model.no_sync(); loss(model(x), y).backward(); }`.
-  // Backward passes through calls that were made while the guard lives leave the gradients of each
-  // device where they are and add them up there, and the next pass through another call sums them
-  // together with its own: several small batches cost one exchange between the devices. Whoever
-  // reads grad() or takes a step before that gets the whole sum, which is made at that moment;
-  // zero_grad() and set_grad() drop what is left. Parameters that have hooks are summed in every
-  // pass, because a hook sees the sum, and so is what create_graph records; grad({loss}, …)
-  // returns sums as ever. The wrapper must stay where it is while the guard lives.
+  // Returns a guard in whose lifetime calls do not sum gradients, as PyTorch's no_sync:
+  //   { auto guard = model.no_sync(); loss(model(x), y).backward(); }
+  // Backward passes through such calls leave the gradients of each device where they are and add
+  // them up there, and the next pass through another call sums them together with its own: several
+  // small batches cost one exchange between the devices. To read grad() or take a step before that
+  // makes the whole sum at that moment; zero_grad() and set_grad() drop what is left. Parameters
+  // that have hooks are summed in every pass, because a hook sees the sum, and so are gradients
+  // that create_graph records; grad({loss}, …) still returns sums. The wrapper must stay where it
+  // is while the guard lives.
   NoSync no_sync() { return NoSync(no_sync_); }
   // Returns the devices that the model runs on.
   const std::vector<Device>& devices() const { return devices_; }
@@ -333,7 +343,7 @@ struct DataParallel : Module<DataParallel<M>> {
   NoSync::Count no_sync_;
 };
 
-// Wrapping a wrapped model wraps it twice. Without these deduction guides it would be copied.
+// Wrap a wrapped model twice. Without these deduction guides it would be copied.
 template <class M>
 DataParallel(DataParallel<M>) -> DataParallel<DataParallel<M>>;
 template <class M>

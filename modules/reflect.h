@@ -12,8 +12,8 @@ namespace tenon::nn::reflect {
 
 // ---- counting ----
 
-// The largest number of initialisers that an aggregate takes is the number of its fields. A wrong
-// count does not go unnoticed: `bind` would not compile.
+// Converts to any type. The largest number of such initializers that an aggregate takes is the
+// number of its fields. A wrong count does not go unnoticed: `bind` would not compile.
 struct Anything {
   template <class T>
   constexpr operator T() const noexcept {
@@ -21,10 +21,12 @@ struct Anything {
   }
 };
 
+// Returns whether T takes as many initializers as there are indices.
 template <class T, size_t... I>
 constexpr bool takes(std::index_sequence<I...>) {
   return requires { T{(void(I), Anything{})...}; };
 }
+// Returns the largest number of initializers, at most N, that T takes.
 template <class T, size_t N>
 constexpr size_t count_initialisers() {
   if constexpr (takes<T>(std::make_index_sequence<N>{}))
@@ -34,8 +36,9 @@ constexpr size_t count_initialisers() {
   else
     return count_initialisers<T, N - 1>();
 }
-// `Bases` is the number of empty base classes, which come first in the list of initialisers. One
-// more than `kMaxFields` is tried, so that a struct with too many fields is noticed.
+// The number of fields of T. `Bases` is the number of empty base classes, which come first in the
+// list of initializers. One more than `kMaxFields` is tried, so that a struct with too many fields
+// is noticed.
 template <class T, size_t Bases>
 inline constexpr size_t field_count =
     count_initialisers<T, (sizeof(T) < kMaxFields ? sizeof(T) : kMaxFields) + 1 + Bases>() - Bases;
@@ -54,13 +57,14 @@ union Unconstructed {
 template <class T>
 inline Unconstructed<T> unconstructed{};
 
+// A pointer to a field as a template argument.
 template <class T>
 struct FieldPointer {
   T* pointer;
 };
 
-// The compiler's own name of the template argument. The signature has no alias, because GCC would
-// add an explanation of it behind the argument.
+// Return the compiler's own name of the template argument, in the name of the function. The
+// signature has no alias, because GCC would add an explanation of it behind the argument.
 template <auto P>
 constexpr const char* signature_of_value() {
   return __PRETTY_FUNCTION__;
@@ -88,10 +92,12 @@ constexpr std::string_view last_identifier(std::string_view text) {
   return text.substr(begin, end - begin);
 }
 
-// "Linear" for tenon::nn::Linear, "DataParallel" for tenon::nn::DataParallel<Net>.
+// The name of a type: "Linear" for tenon::nn::Linear, "DataParallel" for
+// tenon::nn::DataParallel<Net>.
 template <class T>
 inline constexpr std::string_view type_name = last_identifier(signature_of_type<T>());
 
+// Returns the name of field `I` of the `Count` fields of T.
 template <class T, size_t Count, size_t I>
 constexpr std::string_view field_name() {
   constexpr auto field = std::get<I>(bind<Count>(unconstructed<T>.value));
