@@ -10,7 +10,7 @@
 namespace tenon::nn {
 
 struct MultiheadAttentionOptions {
-  double dropout = 0;  // of the attention weights in training; in [0, 1]
+  double dropout = 0;  // the dropout of the attention weights in training; in [0, 1]
   bool bias = true;    // whether the projections add biases
   bool batch_first =
       false;  // inputs and results are (batch, length, width), not (length, batch, …)

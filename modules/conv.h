@@ -52,12 +52,15 @@ extern template struct TENON_API ConvState<Triple, ConvTranspose3dOptions>;
 // (N, out_channels, L') or (out_channels, L'), where
 // L' = (L + 2 padding - dilation (kernel - 1) - 1) / stride + 1.
 struct TENON_API Conv1d final : Module<Conv1d>, ConvState<Single, Conv1dOptions> {
+  // Makes the layer with these options.
   Conv1d(int64_t in_channels, int64_t out_channels, Single kernel_size,
          const Conv1dOptions& options = {}, const WeightOptions& weights = {})
       : ConvState("Conv1d", in_channels, out_channels, kernel_size, options, weights) {}
+  // Makes the layer with the default options of the convolution.
   Conv1d(int64_t in_channels, int64_t out_channels, Single kernel_size,
          const WeightOptions& weights)
       : Conv1d(in_channels, out_channels, kernel_size, {}, weights) {}
+  // Makes the layer with a stride and a padding.
   template <std::integral S>
   Conv1d(int64_t in_channels, int64_t out_channels, Single kernel_size, S stride,
          const ConvPadding<Single>& padding = 0, const WeightOptions& weights = {})
@@ -71,11 +74,14 @@ struct TENON_API Conv1d final : Module<Conv1d>, ConvState<Single, Conv1dOptions>
 // Convolves images of shape (N, in_channels, H, W) or (in_channels, H, W) and returns shape
 // (N, out_channels, H', W') or (out_channels, H', W'), with sizes as those of Conv1d.
 struct TENON_API Conv2d final : Module<Conv2d>, ConvState<Pair, Conv2dOptions> {
+  // Makes the layer with these options.
   Conv2d(int64_t in_channels, int64_t out_channels, Pair kernel_size,
          const Conv2dOptions& options = {}, const WeightOptions& weights = {})
       : ConvState("Conv2d", in_channels, out_channels, kernel_size, options, weights) {}
+  // Makes the layer with the default options of the convolution.
   Conv2d(int64_t in_channels, int64_t out_channels, Pair kernel_size, const WeightOptions& weights)
       : Conv2d(in_channels, out_channels, kernel_size, {}, weights) {}
+  // Makes the layer with a stride and a padding.
   template <std::integral S>
   Conv2d(int64_t in_channels, int64_t out_channels, Pair kernel_size, S stride,
          const ConvPadding<Pair>& padding = 0, const WeightOptions& weights = {})
@@ -89,12 +95,15 @@ struct TENON_API Conv2d final : Module<Conv2d>, ConvState<Pair, Conv2dOptions> {
 // Convolves volumes of shape (N, in_channels, D, H, W) or (in_channels, D, H, W) and returns shape
 // (N, out_channels, D', H', W') or (out_channels, D', H', W'), with sizes as those of Conv1d.
 struct TENON_API Conv3d final : Module<Conv3d>, ConvState<Triple, Conv3dOptions> {
+  // Makes the layer with these options.
   Conv3d(int64_t in_channels, int64_t out_channels, Triple kernel_size,
          const Conv3dOptions& options = {}, const WeightOptions& weights = {})
       : ConvState("Conv3d", in_channels, out_channels, kernel_size, options, weights) {}
+  // Makes the layer with the default options of the convolution.
   Conv3d(int64_t in_channels, int64_t out_channels, Triple kernel_size,
          const WeightOptions& weights)
       : Conv3d(in_channels, out_channels, kernel_size, {}, weights) {}
+  // Makes the layer with a stride and a padding.
   template <std::integral S>
   Conv3d(int64_t in_channels, int64_t out_channels, Triple kernel_size, S stride,
          const ConvPadding<Triple>& padding = 0, const WeightOptions& weights = {})
@@ -116,12 +125,15 @@ struct TENON_API Conv3d final : Module<Conv3d>, ConvState<Triple, Conv3dOptions>
 // L' = (L - 1) stride - 2 padding + dilation (kernel - 1) + output_padding + 1.
 struct TENON_API ConvTranspose1d final : Module<ConvTranspose1d>,
                                          ConvState<Single, ConvTranspose1dOptions> {
+  // Makes the layer with these options.
   ConvTranspose1d(int64_t in_channels, int64_t out_channels, Single kernel_size,
                   const ConvTranspose1dOptions& options = {}, const WeightOptions& weights = {})
       : ConvState("ConvTranspose1d", in_channels, out_channels, kernel_size, options, weights) {}
+  // Makes the layer with the default options of the convolution.
   ConvTranspose1d(int64_t in_channels, int64_t out_channels, Single kernel_size,
                   const WeightOptions& weights)
       : ConvTranspose1d(in_channels, out_channels, kernel_size, {}, weights) {}
+  // Makes the layer with a stride, a padding and an output_padding.
   template <std::integral S>
   ConvTranspose1d(int64_t in_channels, int64_t out_channels, Single kernel_size, S stride,
                   Single padding = 0, Single output_padding = 0, const WeightOptions& weights = {})
@@ -137,12 +149,15 @@ struct TENON_API ConvTranspose1d final : Module<ConvTranspose1d>,
 // or (out_channels, H', W'), with sizes as those of ConvTranspose1d.
 struct TENON_API ConvTranspose2d final : Module<ConvTranspose2d>,
                                          ConvState<Pair, ConvTranspose2dOptions> {
+  // Makes the layer with these options.
   ConvTranspose2d(int64_t in_channels, int64_t out_channels, Pair kernel_size,
                   const ConvTranspose2dOptions& options = {}, const WeightOptions& weights = {})
       : ConvState("ConvTranspose2d", in_channels, out_channels, kernel_size, options, weights) {}
+  // Makes the layer with the default options of the convolution.
   ConvTranspose2d(int64_t in_channels, int64_t out_channels, Pair kernel_size,
                   const WeightOptions& weights)
       : ConvTranspose2d(in_channels, out_channels, kernel_size, {}, weights) {}
+  // Makes the layer with a stride, a padding and an output_padding.
   template <std::integral S>
   ConvTranspose2d(int64_t in_channels, int64_t out_channels, Pair kernel_size, S stride,
                   Pair padding = 0, Pair output_padding = 0, const WeightOptions& weights = {})
@@ -158,12 +173,15 @@ struct TENON_API ConvTranspose2d final : Module<ConvTranspose2d>,
 // D', H', W') or (out_channels, D', H', W'), with sizes as those of ConvTranspose1d.
 struct TENON_API ConvTranspose3d final : Module<ConvTranspose3d>,
                                          ConvState<Triple, ConvTranspose3dOptions> {
+  // Makes the layer with these options.
   ConvTranspose3d(int64_t in_channels, int64_t out_channels, Triple kernel_size,
                   const ConvTranspose3dOptions& options = {}, const WeightOptions& weights = {})
       : ConvState("ConvTranspose3d", in_channels, out_channels, kernel_size, options, weights) {}
+  // Makes the layer with the default options of the convolution.
   ConvTranspose3d(int64_t in_channels, int64_t out_channels, Triple kernel_size,
                   const WeightOptions& weights)
       : ConvTranspose3d(in_channels, out_channels, kernel_size, {}, weights) {}
+  // Makes the layer with a stride, a padding and an output_padding.
   template <std::integral S>
   ConvTranspose3d(int64_t in_channels, int64_t out_channels, Triple kernel_size, S stride,
                   Triple padding = 0, Triple output_padding = 0, const WeightOptions& weights = {})

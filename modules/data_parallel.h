@@ -97,10 +97,9 @@ class TENON_API PartTimes {
 };
 
 // One call of a module on several devices. Each part begins with the parameters and buffers as they
-// were before the call, and reads and changes its own. What the call leaves is what its first part
-// makes of them, whether it changes them in place or assigns new buffers. Parts run one after the
-// other or, where the module has batch normalizations with common statistics, in turns
-// (modules/lockstep.h).
+// were before the call, and reads and changes its own. The call leaves them as its first part does,
+// whether that changes them in place or assigns new buffers. Parts run one after the other or, if
+// the module has batch normalizations with common statistics, in turns (modules/lockstep.h).
 class TENON_API SplitCall {
  public:
   // Makes the module's tensors readable on all devices; `syncs` says whether backward passes sum

@@ -91,6 +91,7 @@ class TENON_API Mean final : public Metric {
   void update(Number value, double weight = 1);
   // Returns the sum of the values times their weights, divided by the sum of the weights.
   Tensor compute() const override;
+  // Forgets all batches.
   void reset() override;
 
  private:
@@ -113,6 +114,7 @@ class TENON_API Accuracy final : public Metric {
   void update(const Tensor& input, const Tensor& target);
   // Returns the share of rows that were right. Throws an IndexError for a target that is no class.
   Tensor compute() const override;
+  // Forgets all batches.
   void reset() override;
 
  private:
@@ -134,6 +136,7 @@ class TENON_API ConfusionMatrix final : public Metric {
   // Returns the F1 score of the matrix as the function f1_score does, with its `average`. Throws
   // the errors of compute(), and a ValueError for another `average`.
   Tensor f1_score(std::string_view average = "macro") const;
+  // Forgets all batches.
   void reset() override;
 
  private:
@@ -157,6 +160,7 @@ class TENON_API F1Score final : public Metric {
   // Returns a scalar, or (num_classes) for the average "none". Throws an IndexError for a target or
   // prediction that is no class.
   Tensor compute() const override { return matrix_.f1_score(average_); }
+  // Forgets all batches.
   void reset() override { matrix_.reset(); }
 
  private:
@@ -171,6 +175,7 @@ class TENON_API AUROC final : public Metric {
   void update(const Tensor& input, const Tensor& target);
   // Returns the area under the curve; NaN unless there are targets of both kinds.
   Tensor compute() const override;
+  // Forgets all batches.
   void reset() override;
 
  private:

@@ -19,7 +19,7 @@
 //     nn::Linear fc1{784, hidden}, fc2{hidden, 10};
 //     …
 //   };
-//   Net net{.hidden = 512};  // or Net{{}, 512}: for the former GCC's -Wextra warns about the base
+//   Net net{.hidden = 512};  // or Net{{}, 512}, because GCC's -Wextra warns about the former
 // A class with a constructor says how many data members it has, and the compiler checks the number:
 //   struct Net : nn::Module<Net> {
 //     static constexpr int num_fields = 2;

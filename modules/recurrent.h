@@ -16,7 +16,8 @@ struct RecurrentLayerOptions {
   int64_t num_layers = 1;    // at least 1
   bool bias = true;          // whether to add biases
   bool batch_first = false;  // inputs and results are (batch, length, …), not (length, batch, …)
-  double dropout = 0;        // of the outputs of all layers but the last, in training; in [0, 1]
+  // The dropout, in training, of the outputs of all layers but the last; in [0, 1].
+  double dropout = 0;
   bool bidirectional = false;  // whether a second network reads the sequence from its end
   // The width, below hidden_size, to which an LSTM projects its outputs and hidden states; 0 means
   // that it does not. Other layers take only 0.
@@ -46,7 +47,7 @@ struct TENON_API RecurrentState {
 
   int64_t input_size, hidden_size;
   RecurrentLayerOptions options;
-  std::vector<Parameter> weights;  // in the order of their names
+  std::vector<Parameter> weights;  // those named above, in that order, layer by layer
   bool training = true;
 
  protected:

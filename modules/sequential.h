@@ -30,7 +30,7 @@ struct TENON_API Lambda final : Module<Lambda> {
   Tensor forward(const Tensor& x) const { return function(x); }
   void fields(FieldVisitor& v) { v("function", function); }
 
-  std::function<Tensor(const Tensor&)> function;
+  std::function<Tensor(const Tensor&)> function;  // the function that a call calls
 };
 
 // Holds a module of any type, or a function of a tensor as a Lambda. Copies of an AnyModule share
@@ -92,6 +92,7 @@ class TENON_API AnyModule {
 // one.
 class TENON_API Sequential final : public Module<Sequential> {
  public:
+  // Makes it without children.
   Sequential() = default;
   // Makes it of children that are named by their numbers.
   template <class... M>
@@ -138,7 +139,8 @@ class TENON_API Sequential final : public Module<Sequential> {
 // layer(x);`. If all of them have one type, a std::vector does the same.
 class TENON_API ModuleList final : public Module<ModuleList> {
  public:
-  static constexpr bool is_list = true;
+  static constexpr bool is_list = true;  // prints runs of equal modules as one line
+  // Makes an empty list.
   ModuleList() = default;
   // Makes a list of these modules.
   template <class... M>
@@ -180,6 +182,7 @@ class TENON_API ModuleDict final : public Module<ModuleDict> {
  public:
   using Item = std::pair<std::string, AnyModule>;
 
+  // Makes an empty dictionary.
   ModuleDict() = default;
   // Makes a dictionary of these modules. Throws a ValueError as add does.
   ModuleDict(std::initializer_list<Item> named);

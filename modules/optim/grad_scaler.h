@@ -76,9 +76,11 @@ class TENON_API GradScaler {
   double get_backoff_factor() const { return options_.backoff_factor; }
   // Returns the number of updates in a row after which the scale grows.
   int64_t get_growth_interval() const { return options_.growth_interval; }
-  // Set the factors and the interval. They throw a ValueError as the constructor does.
+  // Sets the factor by which the scale grows. Throws a ValueError unless it is finite and above 1.
   void set_growth_factor(double factor);
+  // Sets the factor by which the scale shrinks. Throws a ValueError unless it is in (0, 1).
   void set_backoff_factor(double factor);
+  // Sets the number of updates after which the scale grows. Throws a ValueError if it is below 1.
   void set_growth_interval(int64_t interval);
 
   // Returns "scale", "growth_factor", "backoff_factor", "growth_interval" and "_growth_tracker",

@@ -28,7 +28,7 @@ class StateNumbers;
 template <class Options>
 struct ParamGroup {
   std::vector<Tensor> params;  // leaves of a floating dtype, at least one
-  Options options = {};        // of the optimizer, such as SGDOptions
+  Options options = {};        // the optimizer's options, such as SGDOptions
 };
 
 // Everything that an optimizer needs to continue as if it had never stopped. Parameters are
@@ -37,15 +37,15 @@ struct OptimizerState {
   nn::StateDict tensors;  // "state.0.momentum_buffer"
   // The numbers by name, such as "state.0.step" and "param_groups.0.lr"; flags are 0 or 1.
   std::vector<std::pair<std::string, double>> numbers;
-  // Whether prepare_load() may keep the memory of tensors that nobody else has, instead of copying
-  // them; such tensors must not be used afterwards.
+  // Whether prepare_load() may keep the memory of tensors that have no other owner, instead of
+  // copying them; such tensors must not be used afterwards.
   bool give_memory = false;
 };
 
 // An optimizer has handles of its parameters, so they may be moved to another device or loaded from
 // a checkpoint, and it still updates them. Of a parameter in f16 or bf16 it keeps a copy in f32,
 // the master weights, which it updates, with all state in f32: small steps are not lost to
-// rounding. Where somebody else changes such a parameter, the master weights follow.
+// rounding. If such a parameter is changed elsewhere, the master weights follow.
 //
 // Every optimizer but LBFGS has three constructors: for one group of parameters with options, for
 // one with a learning rate, and for several groups. They throw a ValueError if a group has no
@@ -129,13 +129,12 @@ class TENON_API Optimizer {
     const char* name;  // "mu_product"
     double initial;    // its value before the first step
   };
-  // What the optimizer remembers about a parameter: the number of steps, tensors of its shape, and
-  // numbers.
+  // The state of a parameter: its number of steps, tensors of its shape, and numbers.
   struct State {
     int64_t step = 0;
     Tensor slots[3];
     std::array<double, 2> numbers = {};
-    Tensor master;      // in f32; undefined where the parameter is not of a half type
+    Tensor master;      // the f32 copy of a parameter of a half type, otherwise undefined
     uint64_t seen = 0;  // the number of the parameter's values that the master belongs to
   };
   // Parameters that one call of a fused operator can update: they have one device, one dtype, the
@@ -240,7 +239,7 @@ class OptimizerOf : public Optimizer {
  protected:
   // Keeps the groups and their options, which it does not check.
   OptimizerOf(const char* name, const std::vector<ParamGroup<Options>>& groups);
-  std::vector<Options> options_;  // of each group
+  std::vector<Options> options_;  // one for each group
 };
 
 // Returns the parameters of each group, for the constructor above.
