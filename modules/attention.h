@@ -28,12 +28,13 @@ struct AttentionMasks {
   bool average_attn_weights = true;
 };
 
-// Attention of `num_heads` heads between learned projections (Vaswani et al., arXiv:1706.03762),
-// with PyTorch's names: "in_proj_weight" (3 embed_dim, embed_dim), or where kdim or vdim is another
-// width than embed_dim "q_proj_weight", "k_proj_weight" (embed_dim, kdim) and "v_proj_weight"
-// (embed_dim, vdim); "in_proj_bias", "out_proj.weight", "out_proj.bias". The weights of the inputs
-// start Xavier uniform, biases at 0. The constructor throws a ValueError for an option outside its
-// range or unless num_heads divides embed_dim; calls throw as multi_head_attention_forward does.
+// Computes attention of `num_heads` heads between learned projections (Vaswani et al.,
+// arXiv:1706.03762), with PyTorch's names: "in_proj_weight" (3 embed_dim, embed_dim), or where kdim
+// or vdim is another width than embed_dim "q_proj_weight", "k_proj_weight" (embed_dim, kdim) and
+// "v_proj_weight" (embed_dim, vdim); "in_proj_bias", "out_proj.weight", "out_proj.bias". The
+// weights of the inputs start Xavier uniform, biases at 0. The constructor throws a ValueError for
+// an option outside its range or unless num_heads divides embed_dim; calls throw as
+// multi_head_attention_forward does.
 struct TENON_API MultiheadAttention final : Module<MultiheadAttention> {
   MultiheadAttention(int64_t embed_dim, int64_t num_heads,
                      const MultiheadAttentionOptions& options = {});

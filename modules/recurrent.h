@@ -56,8 +56,8 @@ struct TENON_API RecurrentState {
   std::string repr_text() const;
 };
 
-// A network of h' = tanh(W_ih x + b_ih + W_hh h + b_hh), or relu instead of tanh (Elman 1990). The
-// constructor throws a ValueError for another `nonlinearity`.
+// Computes h' = tanh(W_ih x + b_ih + W_hh h + b_hh), or with relu instead of tanh, at each place of
+// a sequence (Elman 1990). The constructor throws a ValueError for another `nonlinearity`.
 struct TENON_API RNN final : Module<RNN>, RecurrentState {
   RNN(int64_t input_size, int64_t hidden_size, const RecurrentLayerOptions& options = {},
       std::string nonlinearity = "tanh");
@@ -76,9 +76,10 @@ struct TENON_API RNN final : Module<RNN>, RecurrentState {
   std::string nonlinearity;  // "tanh" or "relu"
 };
 
-// Long short-term memory (Hochreiter and Schmidhuber, 1997). With proj_size the result and the
-// hidden states are that wide, "weight_hh_l0" is (4 hidden_size, proj_size), and there are
-// "weight_hr_l0" (proj_size, hidden_size), … (Sak et al., arXiv:1402.1128).
+// Computes long short-term memory (Hochreiter and Schmidhuber, 1997), by tenon::lstm. With
+// proj_size the result and the hidden states are that wide, "weight_hh_l0" is (4 hidden_size,
+// proj_size), and there are "weight_hr_l0" (proj_size, hidden_size), … (Sak et al.,
+// arXiv:1402.1128).
 struct TENON_API LSTM final : Module<LSTM>, RecurrentState {
   LSTM(int64_t input_size, int64_t hidden_size, const RecurrentLayerOptions& options = {});
   // Makes the layer with num_layers, whatever the options say.
@@ -94,7 +95,7 @@ struct TENON_API LSTM final : Module<LSTM>, RecurrentState {
   std::string extra_repr() const { return repr_text(); }
 };
 
-// Gated recurrent units (Cho et al., arXiv:1406.1078).
+// Computes gated recurrent units (Cho et al., arXiv:1406.1078), by tenon::gru.
 struct TENON_API GRU final : Module<GRU>, RecurrentState {
   GRU(int64_t input_size, int64_t hidden_size, const RecurrentLayerOptions& options = {});
   // Makes the layer with num_layers, whatever the options say.

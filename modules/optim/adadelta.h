@@ -13,8 +13,10 @@ struct AdadeltaOptions {
   bool maximize = false;    // whether it steps towards larger values of the objective
 };
 
-// Adadelta (Zeiler, arXiv:1212.5701): scales each step by the root of the average squared step.
-// Constructors throw a ValueError for an option outside its range.
+// The optimizer of Zeiler, arXiv:1212.5701, which scales each step by the root of the average
+// squared step:
+//   v = rho v + (1 - rho) g^2, and d = g sqrt(a + eps) / sqrt(v + eps);
+//   p = p - lr d, and a = rho a + (1 - rho) d^2.
 class TENON_API Adadelta final : public OptimizerOf<AdadeltaOptions> {
  public:
   // Makes an optimizer of one group of parameters.

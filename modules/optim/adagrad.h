@@ -7,15 +7,17 @@ namespace tenon::optim {
 
 struct AdagradOptions {
   double lr = 1e-2;         // finite and at least 0
-  double lr_decay = 0;      // step t has the rate lr / (1 + (t - 1) lr_decay); at least 0
+  double lr_decay = 0;      // the decay of the rate, as below; at least 0
   double weight_decay = 0;  // this times the parameter is added to its gradient; at least 0
   double initial_accumulator_value = 0;  // the first value of the sums of squares
   double eps = 1e-10;                    // added to the root of the sum; at least 0
   bool maximize = false;                 // whether it steps towards larger values of the objective
 };
 
-// Adagrad (Duchi et al., JMLR 12, 2011): divides by the root of the sum of all squared gradients.
-// Constructors throw a ValueError for an option outside its range.
+// The optimizer of Duchi et al., JMLR 12, 2011, which divides by the root of the sum of all squared
+// gradients:
+//   s = s + g^2;
+//   p = p - rate g / (sqrt(s) + eps), where step t has the rate lr / (1 + (t - 1) lr_decay).
 class TENON_API Adagrad final : public OptimizerOf<AdagradOptions> {
  public:
   // Makes an optimizer of one group of parameters.

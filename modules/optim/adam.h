@@ -18,8 +18,9 @@ struct AdamOptions {
   bool maximize = false;  // whether it steps towards larger values of the objective
 };
 
-// Adam (Kingma and Ba, arXiv:1412.6980). Constructors throw a ValueError for an option outside its
-// range.
+// The optimizer of Kingma and Ba, arXiv:1412.6980. Step t does
+//   m = beta1 m + (1 - beta1) g, and v = beta2 v + (1 - beta2) g^2;
+//   p = p - lr m / (1 - beta1^t) / (sqrt(v / (1 - beta2^t)) + eps).
 class TENON_API Adam : public Optimizer {
  public:
   // Makes an optimizer of one group of parameters.
@@ -61,7 +62,7 @@ struct AdamWOptions {
   bool maximize = false;
 };
 
-// AdamW: Adam whose weight decay changes the parameter itself and not its gradient (Loshchilov and
+// Adam with a weight decay that changes the parameter itself and not its gradient (Loshchilov and
 // Hutter, arXiv:1711.05101).
 class TENON_API AdamW : public Adam {
  public:

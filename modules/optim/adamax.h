@@ -16,8 +16,10 @@ struct AdamaxOptions {
   bool maximize = false;    // whether it steps towards larger values of the objective
 };
 
-// Adamax: Adam with the largest size of a gradient in place of its average square (Kingma and Ba,
-// arXiv:1412.6980, section 7.1). Constructors throw a ValueError for an option outside its range.
+// Adam with the largest size of a gradient in place of its average square (Kingma and Ba,
+// arXiv:1412.6980, section 7.1). Step t does
+//   m = beta1 m + (1 - beta1) g, and u = max(beta2 u, |g| + eps);
+//   p = p - lr m / (1 - beta1^t) / u.
 class TENON_API Adamax final : public OptimizerOf<AdamaxOptions> {
  public:
   // Makes an optimizer of one group of parameters.

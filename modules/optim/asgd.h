@@ -14,9 +14,9 @@ struct ASGDOptions {
   bool maximize = false;    // whether it steps towards larger values of the objective
 };
 
-// Averaged stochastic gradient descent (Polyak and Juditsky 1992). The averages are in the state,
-// under "ax". As in PyTorch, the rate of a step is computed at the end of the one before, and in
-// f32. Constructors throw a ValueError for an option outside its range.
+// Averaged stochastic gradient descent (Polyak and Juditsky 1992), p = (1 - lambd eta) p - eta g.
+// The averages of p are in the state, under "ax". As in PyTorch, the rate eta of a step is computed
+// at the end of the one before, and in f32.
 class TENON_API ASGD final : public OptimizerOf<ASGDOptions> {
  public:
   // Makes an optimizer of one group of parameters.

@@ -18,11 +18,11 @@ struct LBFGSOptions {
   bool maximize = false;           // whether it steps towards larger values of the objective
 };
 
-// L-BFGS (Nocedal and Wright, Numerical Optimization, chapter 7), as PyTorch's: step(closure) calls
-// the closure several times, which computes the loss and its gradients again. It reads the loss and
-// inner products on the host. All parameters are one group and may be on several devices; history
-// and directions are on that of the first, in f64 if a parameter is and otherwise in f32. The
-// tolerances are finite and at least 0.
+// A quasi-Newton method (Nocedal and Wright, Numerical Optimization, chapter 7), as PyTorch's:
+// step(closure) calls the closure several times, which computes the loss and its gradients again.
+// It reads the loss and inner products on the host. All parameters are one group and may be on
+// several devices; history and directions are on that of the first, in f64 if a parameter is and
+// otherwise in f32. The tolerances are finite and at least 0.
 class TENON_API LBFGS final : public Optimizer {
  public:
   // Makes an optimizer of these parameters. Throws a ValueError for an option outside its range.

@@ -15,10 +15,9 @@ struct LionOptions {
   bool maximize = false;    // whether it steps towards larger values of the objective
 };
 
-// Lion (Chen et al., arXiv:2302.06675), which steps by the sign of an average:
+// The optimizer of Chen et al., arXiv:2302.06675, which steps by the sign of an average:
 //   p = p - lr (sign(beta1 m + (1 - beta1) g) + weight_decay p);
 //   m = beta2 m + (1 - beta2) g.
-// Constructors throw a ValueError for an option outside its range.
 class TENON_API Lion final : public OptimizerOf<LionOptions> {
  public:
   // Makes an optimizer of one group of parameters.

@@ -18,8 +18,8 @@ struct NAdamOptions {
   bool maximize = false;                // whether it steps towards larger values of the objective
 };
 
-// NAdam: Adam with Nesterov's momentum (Dozat 2016). Constructors throw a ValueError for an option
-// outside its range.
+// Adam with Nesterov's momentum (Dozat 2016), whose momentum in step t is
+// beta1 (1 - 0.96^(t momentum_decay) / 2).
 class TENON_API NAdam final : public OptimizerOf<NAdamOptions> {
  public:
   // Makes an optimizer of one group of parameters.

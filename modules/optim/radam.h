@@ -17,9 +17,8 @@ struct RAdamOptions {
   bool maximize = false;                // whether it steps towards larger values of the objective
 };
 
-// RAdam: Adam whose first steps, while the variance of the average square is large, have momentum
-// alone (Liu et al., arXiv:1908.03265). Constructors throw a ValueError for an option outside its
-// range.
+// Adam with first steps that have momentum alone, while the variance of the average square is large
+// (Liu et al., arXiv:1908.03265).
 class TENON_API RAdam final : public OptimizerOf<RAdamOptions> {
  public:
   // Makes an optimizer of one group of parameters.

@@ -16,11 +16,11 @@ struct RMSpropOptions {
   bool maximize = false;  // whether it steps towards larger values of the objective
 };
 
-// RMSprop (Hinton's lecture 6e) with PyTorch's formula:
+// The optimizer of Hinton's lecture 6e, with PyTorch's formula:
 //   v = alpha v + (1 - alpha) g^2;
 //   p = p - lr g / (sqrt(v) + eps).
-// If centered, the average gradient's square is subtracted from v (Graves, arXiv:1308.0850).
-// Constructors throw a ValueError for an option outside its range.
+// If `centered` is true, the average gradient's square is subtracted from v (Graves,
+// arXiv:1308.0850). With a momentum, b = momentum b + g / (sqrt(v) + eps), and p = p - lr b.
 class TENON_API RMSprop final : public OptimizerOf<RMSpropOptions> {
  public:
   // Makes an optimizer of one group of parameters.

@@ -16,9 +16,9 @@ struct RpropOptions {
   bool maximize = false;  // whether it steps towards larger values of the objective
 };
 
-// Rprop (Riedmiller and Braun 1993), for gradients over all data: each element steps by the sign of
-// its gradient, by a size that grows while the sign stays. Constructors throw a ValueError for an
-// option outside its range.
+// The optimizer of Riedmiller and Braun 1993, for gradients over all data. Each element steps by
+// the sign of its gradient, by a size that grows while the sign stays; where the sign turns, the
+// size shrinks, and the element does not step.
 class TENON_API Rprop final : public OptimizerOf<RpropOptions> {
  public:
   // Makes an optimizer of one group of parameters.

@@ -18,7 +18,6 @@ struct SGDOptions {
 // Stochastic gradient descent with PyTorch's formula:
 //   v = momentum v + (1 - dampening) g, where the first v is g;
 //   p = p - lr v.
-// Constructors throw a ValueError for an option outside its range.
 class TENON_API SGD : public Optimizer {
  public:
   // Makes an optimizer of one group of parameters.
