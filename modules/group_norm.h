@@ -20,7 +20,7 @@ struct GroupNormOptions {
 // Returns x of shape (N, C) or (N, C, …), C = num_channels, with each of `num_groups` groups of
 // channels of each example normalized by its mean and variance, times the weight plus the bias of
 // the channel (Wu and He, arXiv:1803.08494). The constructor throws a ValueError for num_groups
-// below 1, a negative num_channels or one that is no multiple of num_groups, and for a bad `eps`.
+// below 1, a num_channels that is negative or no multiple of it, and an `eps` outside its range.
 struct TENON_API GroupNorm final : Module<GroupNorm> {
   GroupNorm(int64_t num_groups, int64_t num_channels, const GroupNormOptions& options = {});
   Tensor forward(const Tensor& x) const;
@@ -100,7 +100,8 @@ struct RMSNormOptions {
 
 // Returns x of shape (…, normalized_shape), divided by the root of its mean square over the
 // dimensions of normalized_shape and multiplied by the weight (Zhang and Sennrich,
-// arXiv:1910.07467). The constructor throws a ValueError for a negative size or a bad `eps`.
+// arXiv:1910.07467). The constructor throws a ValueError for a negative size or an `eps` outside
+// its range.
 struct TENON_API RMSNorm final : Module<RMSNorm> {
   RMSNorm(const Shape& normalized_shape, const RMSNormOptions& options = {});
   // Normalizes over the last dimension alone, which has this size.

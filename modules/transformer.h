@@ -28,7 +28,7 @@ class TENON_API Activation {
  public:
   // Takes the function relu or gelu by its name. Throws a ValueError for another name.
   Activation(const std::string& name);
-  // Takes the same name as text.
+  // Does the same for a name in quotes.
   Activation(const char* name) : Activation(std::string(name)) {}
   // Takes a function of a tensor, which is no part of the model.
   template <class F>

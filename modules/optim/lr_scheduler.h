@@ -143,9 +143,9 @@ class TENON_API LambdaLR final : public LRScheduler {
   std::vector<LRLambda> lambdas_;
 };
 
-// The rate is multiplied by lr_lambda(epoch) in each epoch but the first, and behind another
-// scheduler of a SequentialLR in the first, too. The constructors throw a ValueError for an empty
-// function.
+// The rate is multiplied by lr_lambda(epoch) in each epoch but the first, and if another scheduler
+// of a SequentialLR came before, in the first, too. The constructors throw a ValueError for an
+// empty function.
 class TENON_API MultiplicativeLR final : public LRScheduler {
  public:
   // Takes one function for all groups.
