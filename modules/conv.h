@@ -50,7 +50,7 @@ extern template struct TENON_API ConvState<Triple, ConvTranspose3dOptions>;
 
 // Convolves sequences of shape (N, in_channels, L) or (in_channels, L) and returns shape
 // (N, out_channels, L') or (out_channels, L'), where
-// L' = (L + 2 padding - dilation (kernel - 1) - 1) / stride + 1.
+// L' = (L + 2 padding - dilation (kernel - 1) - 1) / stride + 1, rounded down.
 struct TENON_API Conv1d final : Module<Conv1d>, ConvState<Single, Conv1dOptions> {
   // Makes the layer with these options.
   Conv1d(int64_t in_channels, int64_t out_channels, Single kernel_size,

@@ -18,7 +18,7 @@
 namespace tenon::nn {
 
 // Returns the largest element of each window of lines (…, L): shape (…, L'), where
-// L' = (L + 2 padding - dilation (kernel - 1) - 1) / stride + 1, rounded up in ceil_mode.
+// L' = (L + 2 padding - dilation (kernel - 1) - 1) / stride + 1, rounded down, or up in ceil_mode.
 struct TENON_API MaxPool1d final : Module<MaxPool1d> {
   MaxPool1d(Single kernel_size, const MaxPool1dOptions& options = {});
   // Makes the layer with a stride and a padding, as the introduction says.
