@@ -25,7 +25,7 @@ struct AttentionMasks {
   // Whether position i attends only to those of the positions up to i that the masks allow.
   bool is_causal = false;
   bool need_weights = true;  // otherwise the second result is undefined; that is faster
-  bool average_attn_weights = true;
+  bool average_attn_weights = true;  // whether the weights are averaged over the heads
 };
 
 // Computes attention of `num_heads` heads between learned projections (Vaswani et al.,

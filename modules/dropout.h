@@ -56,7 +56,7 @@ struct TENON_API Dropout3d final : Module<Dropout3d> {
 
 // Returns x of any shape with each element set, with probability `p`, to the least value of SELU,
 // and the whole scaled and shifted so that a mean of 0 and a variance of 1 are kept (Klambauer et
-// al., arXiv:1706.02515). With p = 1 the result is 0.
+// al., arXiv:1706.02515). With p = 1 the result is x * 0.
 struct TENON_API AlphaDropout final : Module<AlphaDropout> {
   AlphaDropout(double p = 0.5);
   Tensor forward(const Tensor& x) const;
