@@ -24,7 +24,7 @@ struct AttentionMasks {
   Tensor attn_mask = {};         // (l, s) or (batch num_heads, l, s); the same
   // Whether position i attends only to those of the positions up to i that the masks allow.
   bool is_causal = false;
-  bool need_weights = true;  // otherwise the second result is undefined; that is faster
+  bool need_weights = true;          // otherwise the second result is undefined; that is faster
   bool average_attn_weights = true;  // whether the weights are averaged over the heads
 };
 
