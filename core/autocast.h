@@ -12,14 +12,14 @@
 
 namespace tenon {
 
+// Says where and how a guard counts.
 struct AutocastOptions {
-  // If false, the operators inside compute in the dtypes of their inputs again.
+  // False makes the operators inside compute in the dtypes of their inputs again.
   bool enabled = true;
-  // Whether a parameter is converted once as long as the outermost guard lives, and not at each
-  // use.
+  // Converts a parameter once as long as the outermost guard lives, and not at each use.
   bool cache_enabled = true;
-  // The kind of devices that the guard is about, such as "cuda"; all of them if it is empty. On
-  // others the guard outside of it counts.
+  // Names the kind of devices that the guard is about, such as "cuda"; if it is empty, the guard is
+  // about all of them. On others the guard outside of it counts.
   std::string device_type = {};
 };
 
@@ -42,21 +42,27 @@ struct AutocastOptions {
 // began.
 class TENON_API Autocast {
  public:
+  // Begins the scope. Throws a DTypeError unless dtype is f16 or bf16.
   explicit Autocast(DType dtype = DType::bf16, const AutocastOptions& options = {});
   ~Autocast();
   Autocast(const Autocast&) = delete;
   Autocast& operator=(const Autocast&) = delete;
 
-  // What a guard says, for those that set it up again.
+  // What a guard says, for code that sets it up again.
   struct Setting {
+    // The device_type of a guard that is about all devices.
     static constexpr uint32_t kEveryType = ~0u;
     DType dtype;
+    // The fields of AutocastOptions; device_type is a Device::type_id or kEveryType.
     bool enabled, caches;
-    uint32_t device_type;  // Device::type_id, or all
+    uint32_t device_type;
     bool operator==(const Setting&) const = default;
   };
+  // Begins the scope of a guard with the setting of another one.
   explicit Autocast(const Setting& setting);
+  // Returns what this guard says.
   const Setting& setting() const { return setting_; }
+  // Returns the guard around this one on this thread, or null.
   const Autocast* outer() const { return outer_; }
 
  private:

@@ -43,12 +43,11 @@ TENON_API void release(TensorImpl*);
 class TENON_API Tensor : public TensorMethods {
  public:
   Tensor() = default;
-  explicit Tensor(Ref<TensorImpl> impl) : impl_(std::move(impl)) {}
+  explicit Tensor(Ref<TensorImpl> impl) : impl_(std::move(impl)) {}  // for the library itself
   Tensor(const Tensor&) = default;
   Tensor(Tensor&&) noexcept = default;
   ~Tensor() = default;
-  // Assignment makes this handle refer to another tensor; it does not write values. Therefore a
-  // temporary cannot be assigned to. Compilers show these lines in the error.
+  // Assignment makes this handle refer to another tensor; it does not write values.
   Tensor& operator=(const Tensor&) & = default;
   Tensor& operator=(Tensor&&) & noexcept = default;
   // x[0] = y would change nothing, and `if (loss < best)` would only test whether a handle is
@@ -57,10 +56,11 @@ class TENON_API Tensor : public TensorMethods {
   Tensor& operator=(Number) && = delete;         // to write values, use x[0].fill_(2)
   explicit operator bool() const = delete;       // ask x.defined(), or read x.item()
 
+  // Returns whether this handle refers to a tensor.
   bool defined() const { return static_cast<bool>(impl_); }
-
-  // Each of these throws a ValueError for an undefined tensor.
+  // Returns the type of the elements.
   DType dtype() const;
+  // Returns the size of each dimension.
   const Shape& shape() const;
   // Returns how many elements lie between neighbours along each dimension.
   const Strides& strides() const;
@@ -70,6 +70,7 @@ class TENON_API Tensor : public TensorMethods {
   int64_t dim() const;
   // Returns the number of elements, 1 for a scalar.
   int64_t numel() const;
+  // Returns the device on which the values are.
   Device device() const;
   // Returns whether the elements lie without gaps in row-major order, or in that of `format`; both
   // hold for one channel or planes of one element. Throws a ValueError for preserve_format.
@@ -81,9 +82,7 @@ class TENON_API Tensor : public TensorMethods {
   // Returns whether both handles name one tensor; two undefined ones do.
   bool is_same(const Tensor& other) const { return impl_ == other.impl_; }
 
-  // ---- reading values: each waits for the work that computes them ----
-  // Blocks until the values are computed. Throws the error of the queued operator that should have
-  // computed them.
+  // Waits for the values. Throws the error of the queued operator that should have computed them.
   const Tensor& wait() const;
   // Returns whether wait() would return at once.
   bool is_ready() const;
@@ -122,9 +121,9 @@ class TENON_API Tensor : public TensorMethods {
   const T* data() const {
     return static_cast<const T*>(host_data(DTypeOf<T>::value));
   }
-  // Writes all elements, row-major and converted to the dtype `as`, to host memory with room.
+  // Writes all elements, in row-major order and converted to `as`, to `destination` on the host.
   void copy_to_host(void* destination, DType as) const;
-  // Returns the text that PyTorch prints: "tensor([[1.0000, 2.0000]])", long tensors summarised.
+  // Returns the text that PyTorch prints, "tensor([[1.0000, 2.0000]])"; a long one is summarized.
   std::string str() const;
 
   // ---- autograd ----
@@ -141,14 +140,15 @@ class TENON_API Tensor : public TensorMethods {
   // DeviceError if it does not fit.
   void set_grad(const Tensor& grad);
   struct BackwardOptions {
+    // Keeps the graph, which the pass frees otherwise; by default if create_graph is true.
     std::optional<bool> retain_graph = std::nullopt;
+    // Records the pass itself, for gradients of higher order.
     bool create_graph = false;
   };
   // Adds d(this)/d(leaf) to every leaf's grad. `gradient` is d(result)/d(this), of this tensor's
-  // shape and dtype; undefined it stands for 1, which takes a single element. The graph is freed
-  // unless retain_graph (default: create_graph) is true; create_graph records the backward pass
-  // itself, for higher orders. Throws an AutogradError if nothing was recorded, if the graph is
-  // freed already, or if a value that it needs was changed in place.
+  // shape and dtype; undefined it stands for 1, which takes a single element. Throws an
+  // AutogradError if nothing was recorded, if the graph is freed already, or if a value that it
+  // needs was changed in place.
   void backward(const Tensor& gradient, BackwardOptions options) const;
   void backward() const { backward(Tensor(), BackwardOptions()); }
   void backward(const Tensor& gradient) const { backward(gradient, BackwardOptions()); }
@@ -156,12 +156,13 @@ class TENON_API Tensor : public TensorMethods {
   // on or is added to grad(); a Tensor that the hook returns replaces it: core/autograd/hooks.h.
   template <class Hook>
   HookHandle register_hook(Hook&& hook) const;
-  // Has backward() fill grad() of this tensor as well, which is no leaf.
+  // Has backward() fill grad() of this tensor, too, although an operator made it. Throws an
+  // AutogradError if the tensor requires no gradient.
   void retain_grad() const;
   // Returns a tensor that shares the values and has no history.
   Tensor detach() const;
 
-  // ---- copies, views and shapes: as the functions of core/ops/shape.h ----
+  // ---- copies, views and shapes: the same as the functions of core/ops/shape.h ----
   Tensor to(Device device, std::optional<DType> dtype = std::nullopt) const;
   Tensor to(DType dtype) const;
   Tensor to(MemoryFormat format) const;
@@ -195,7 +196,7 @@ class TENON_API Tensor : public TensorMethods {
   Tensor expand_as(const Tensor& other) const;
   Tensor view_as(const Tensor& other) const;
   Tensor reshape_as(const Tensor& other) const;
-  // Returns x converted to the dtype of `other`.
+  // Returns this tensor converted to the dtype of `other`.
   Tensor type_as(const Tensor& other) const;
   Tensor diagonal(int64_t offset = 0, int64_t dim1 = 0, int64_t dim2 = 1) const;
   // Returns the windows of `size` elements along `dim` that begin every `step` elements, as a view:
@@ -220,7 +221,7 @@ class TENON_API Tensor : public TensorMethods {
   Tensor repeat_interleave(int64_t repeats, std::optional<int64_t> dim = std::nullopt) const;
   Tensor repeat_interleave(const Tensor& repeats, std::optional<int64_t> dim = std::nullopt) const;
 
-  // ---- arithmetic and selection: as the functions of core/ops; tensor_methods.h has more ----
+  // ---- arithmetic and selection: the same as the functions of core/ops with these names ----
   Tensor sum() const;
   Tensor sum(const Shape& dims, bool keepdim = false) const;
   Tensor mean() const;
@@ -316,10 +317,9 @@ class TENON_API Tensor : public TensorMethods {
   Tensor pow(Number exponent) const;
   Tensor softmax(int64_t dim) const;
 
-  // ---- mutators ----
-  // They write values in place, seen through all views, and return this tensor. copy_, fill_ and
-  // random values are not recorded: an AutogradError where a gradient would be lost.
-  //
+  // ---- mutators: they write values in place, which all views see, and return this tensor ----
+  // copy_, fill_ and random values throw an AutogradError where a gradient would be lost.
+
   // Writes the values of `source`, converted to this dtype and device and broadcast to this shape.
   // Throws a ShapeError if they do not broadcast to it, and a ValueError if elements of this tensor
   // may share memory, as after expand.
@@ -329,11 +329,11 @@ class TENON_API Tensor : public TensorMethods {
   Tensor& fill_(Number value);
   // Writes 0 to every element.
   Tensor& zero_() { return fill_(0); }
-  // Write this + alpha other, this - alpha other, the product or quotient; `other` broadcasts.
-  // Throw a DTypeError if this dtype does not hold the result's kind of numbers, and a ShapeError
-  // if the result is larger than this tensor. These changes are recorded where a gradient is
-  // wanted, unless the tensor is a leaf that requires one or shares its memory with others (its
-  // base, views, what backward() will read): an AutogradError.
+  // Write this + alpha other, this - alpha other, the product or the quotient; `other` broadcasts.
+  // Throw a ShapeError if the result has another shape than this tensor, and a DTypeError if this
+  // dtype does not hold its kind of numbers. The change is recorded where a gradient is wanted; an
+  // AutogradError is thrown for a leaf that requires one and for a tensor that shares its memory
+  // with others (its base, views, what backward() will read).
   Tensor& add_(const Tensor& other, Number alpha = 1);
   Tensor& add_(Number other);
   Tensor& sub_(const Tensor& other, Number alpha = 1);
@@ -363,7 +363,7 @@ class TENON_API Tensor : public TensorMethods {
   // Writes samples of the normal distribution. Throws a DTypeError unless the dtype is floating,
   // and a ValueError unless mean and std are finite and std is not negative.
   Tensor& normal_(double mean = 0, double std = 1);
-
+  // Returns the reference that the handle holds, for the library itself.
   const Ref<TensorImpl>& impl() const { return impl_; }
 
  private:
@@ -391,9 +391,9 @@ class TENON_API Tensor : public TensorMethods {
   Ref<TensorImpl> impl_;
 };
 
+// Prints str().
 TENON_API std::ostream& operator<<(std::ostream& out, const Tensor& tensor);
 
 }  // namespace tenon
 
-// Whoever has the tensor may make one.
-#include <tenon/core/factories.h>
+#include <tenon/core/factories.h>  // so that they come with the tensor

@@ -1,5 +1,6 @@
-// Methods of Tensor that are functions of core/ops with the tensor as their first argument; the
-// functions say what they do. tensor.h has the rest.
+// Methods of Tensor that are functions of core/ops with the tensor as their first argument. Each
+// block names the header whose functions say what its methods return and throw. tensor.h has the
+// rest.
 #pragma once
 
 #include <cstdint>
@@ -22,9 +23,10 @@ struct SlogDet;
 struct Unique;
 struct ValuesIndices;
 
+// The base of Tensor, which no program makes by itself.
 class TENON_API TensorMethods {
  public:
-  // ---- core/ops/arithmetic.h ----
+  // ---- the same as the functions of core/ops/arithmetic.h ----
   Tensor trunc() const;
   Tensor frac() const;
   Tensor nan_to_num(double nan = 0.0, std::optional<double> posinf = std::nullopt,
@@ -61,7 +63,7 @@ class TENON_API TensorMethods {
   bool allclose(const Tensor& b, double rtol = 1e-5, double atol = 1e-8,
                 bool equal_nan = false) const;
   bool equal(const Tensor& b) const;
-  // ---- core/ops/special.h ----
+  // ---- the same as the functions of core/ops/special.h ----
   Tensor expm1() const;
   Tensor log1p() const;
   Tensor exp2() const;
@@ -87,17 +89,17 @@ class TENON_API TensorMethods {
   Tensor erfinv() const;
   Tensor lgamma() const;
   Tensor digamma() const;
-  // ---- core/ops/pointwise.h ----
+  // ---- the same as the functions of core/ops/pointwise.h ----
   Tensor logical_and(const Tensor& b) const;
   Tensor logical_or(const Tensor& b) const;
   Tensor logical_xor(const Tensor& b) const;
-  // Return where(condition, *this, other).
+  // Return where(condition, *this, other): this tensor's elements where the condition is true.
   Tensor where(const Tensor& condition, const Tensor& other) const;
   Tensor where(const Tensor& condition, Number other) const;
-  // ---- core/ops/activation.h ----
+  // ---- the same as the functions of core/ops/activation.h ----
   Tensor prelu(const Tensor& weight) const;
   Tensor hardshrink(double lambd = 0.5) const;
-  // ---- core/ops/reduction.h ----
+  // ---- the same as the functions of core/ops/reduction.h ----
   Tensor nansum(const Shape& dims = {}, bool keepdim = false,
                 std::optional<DType> dtype = std::nullopt) const;
   Tensor count_nonzero(const Shape& dims = {}) const;
@@ -106,13 +108,13 @@ class TENON_API TensorMethods {
   Tensor renorm(double p, int64_t dim, double maxnorm) const;
   std::pair<Tensor, Tensor> aminmax(std::optional<int64_t> dim = std::nullopt,
                                     bool keepdim = false) const;
-  // ---- core/ops/scan.h ----
+  // ---- the same as the functions of core/ops/scan.h ----
   Tensor logcumsumexp(int64_t dim) const;
   ValuesIndices cummax(int64_t dim) const;
   ValuesIndices cummin(int64_t dim) const;
   Tensor diff(int64_t n, int64_t dim, const Tensor& prepend, const Tensor& append) const;
   Tensor diff(int64_t n = 1, int64_t dim = -1) const;
-  // ---- core/ops/sort.h ----
+  // ---- the same as the functions of core/ops/sort.h ----
   ValuesIndices kthvalue(int64_t k, int64_t dim = -1, bool keepdim = false) const;
   Tensor median() const;
   ValuesIndices median(int64_t dim, bool keepdim = false) const;
@@ -138,7 +140,7 @@ class TENON_API TensorMethods {
   Tensor histc(int64_t bins = 100, double min = 0, double max = 0) const;
   Tensor isin(const Tensor& test_elements, bool assume_unique = false, bool invert = false) const;
   Tensor isin(Number test_element, bool assume_unique = false, bool invert = false) const;
-  // ---- core/ops/linalg.h ----
+  // ---- the same as the functions of core/ops/linalg.h ----
   Tensor vdot(const Tensor& b) const;
   Tensor inner(const Tensor& b) const;
   Tensor addmm(const Tensor& a, const Tensor& b, Number beta = 1, Number alpha = 1) const;
@@ -151,16 +153,16 @@ class TENON_API TensorMethods {
   Tensor cov(int64_t correction, const Tensor& fweights, const Tensor& aweights) const;
   Tensor cov(int64_t correction = 1) const;
   Tensor corrcoef() const;
-  // ---- core/ops/decomposition.h ----
+  // ---- the same as the functions of core/ops/decomposition.h ----
   Tensor cholesky(bool upper = false) const;
   Tensor inverse() const;
   Tensor det() const;
   SlogDet slogdet() const;
   Tensor logdet() const;
-  // The reduced factors, or the complete ones unless `some`, as PyTorch's method has it.
+  // Returns the reduced factors, or the complete ones if `some` is false, as PyTorch's method does.
   QR qr(bool some = true) const;
   SVD svd(bool full_matrices = true) const;
-  // ---- core/ops/indexing.h ----
+  // ---- the same as the functions of core/ops/indexing.h ----
   Tensor take_along_dim(const Tensor& indices) const;
   Tensor take_along_dim(const Tensor& indices, int64_t dim) const;
   Tensor put(const Tensor& index, const Tensor& source, bool accumulate = false) const;
@@ -173,25 +175,26 @@ class TENON_API TensorMethods {
                    bool accumulate = false) const;
   Tensor masked_scatter(const Tensor& mask, const Tensor& source) const;
   Tensor argwhere() const;
-  // ---- core/ops/shape.h ----
+  // ---- the same as the functions of core/ops/shape.h ----
   Tensor fliplr() const;
   Tensor flipud() const;
-  // ---- core/ops/random.h ----
+  // ---- the same as the functions of core/ops/random.h ----
   Tensor bernoulli() const;
   Tensor multinomial(int64_t num_samples, bool replacement = false) const;
 
-  // ---- beside functions ----
-  // Returns shape(), by LibTorch's name.
+  // Returns shape(); the name is LibTorch's.
   const Shape& sizes() const;
-  // Return to("cpu") and to("cuda").
+  // Return to("cpu") and to("cuda"), the tensor on the first device of that type.
   Tensor cpu() const;
   Tensor cuda() const;
-  // Return clamp with one of its bounds.
+  // Return clamp(min) and clamp(std::nullopt, max): only one bound is given.
   Tensor clamp_min(Number min) const;
   Tensor clamp_max(Number max) const;
 
-  // ---- mutators: write what the function without the underscore returns ----
-  // They are recorded, and throw, as Tensor::add_.
+  // ---- mutators: they write what the function without the underscore returns ----
+  // Each returns this tensor. It is recorded as Tensor::add_ is, and throws what that throws beside
+  // the errors of the function.
+
   Tensor& abs_();
   Tensor& exp_();
   Tensor& log_();
@@ -248,12 +251,13 @@ class TENON_API TensorMethods {
   Tensor& scatter_(int64_t dim, const Tensor& index, Number value);
   Tensor& scatter_add_(int64_t dim, const Tensor& index, const Tensor& src);
 
-  // ---- mutators that are not recorded: an AutogradError where a gradient would be lost ----
-  // Writes `value` along the main diagonal of a matrix; a ShapeError for other tensors.
+  // Writes `value` along the main diagonal of a matrix. Throws a ShapeError for a tensor of another
+  // number of dimensions.
   Tensor& fill_diagonal_(Number value);
   // Writes 1 with probability p, otherwise 0. Throws a ValueError unless p is in [0, 1].
   Tensor& bernoulli_(double p = 0.5);
-  // Writes whole numbers, equally likely, in [low, high) or [0, high). Throws as randint.
+  // Write random whole numbers, equally likely, from [low, high) or [0, high). Throw as randint
+  // does.
   Tensor& random_(int64_t low, int64_t high);
   Tensor& random_(int64_t high);
 

@@ -11,6 +11,7 @@ namespace tenon {
 // called it. Each look waits for the gradient, so passes are much slower.
 class TENON_API DetectAnomaly {
  public:
+  // Begins to look for NaN, or stops it if `enabled` is false, until the end of the scope.
   explicit DetectAnomaly(bool enabled = true);
   ~DetectAnomaly();
   DetectAnomaly(const DetectAnomaly&) = delete;

@@ -10,13 +10,13 @@
 
 namespace tenon {
 
+// Says what grad() does with the graph and with inputs that were not used.
 struct GradOptions {
-  // Whether the recorded graph is kept for another backward pass; nullopt means create_graph.
+  // Keeps the recorded graph for another backward pass; by default if create_graph is true.
   std::optional<bool> retain_graph = std::nullopt;
-  // Whether the backward pass is recorded itself, for gradients of higher order.
+  // Records the backward pass itself, for gradients of higher order.
   bool create_graph = false;
-  // Whether an input that the outputs do not depend on gives an undefined tensor instead of an
-  // error.
+  // Returns an undefined tensor, and not an error, for an input that the outputs do not depend on.
   bool allow_unused = false;
 };
 
@@ -30,12 +30,12 @@ struct GradOptions {
 TENON_API std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor> inputs,
                                    std::span<const Tensor> grad_outputs = {},
                                    GradOptions options = {});
-// Returns the gradient of one output with respect to one input.
+// Returns the gradient of one output, which has one element, with respect to one input.
 inline Tensor grad(const Tensor& output, const Tensor& input, GradOptions options = {}) {
   return grad(std::span(&output, 1), std::span(&input, 1), {}, options)[0];
 }
-// The gradients for lists in braces, as in PyTorch: grad({loss}, {w, b}), or of all parameters of a
-// model, grad({loss}, net.parameters()).
+// Return the gradients for lists in braces, as in PyTorch: grad({loss}, {w, b}), or of all
+// parameters of a model, grad({loss}, net.parameters()).
 inline std::vector<Tensor> grad(std::initializer_list<Tensor> outputs,
                                 std::span<const Tensor> inputs,
                                 std::initializer_list<Tensor> grad_outputs = {},
@@ -50,6 +50,7 @@ inline std::vector<Tensor> grad(std::initializer_list<Tensor> outputs,
   return grad(outputs, std::span(inputs.begin(), inputs.size()), grad_outputs, options);
 }
 
+// The same functions by PyTorch's name for the module.
 namespace autograd {
 using tenon::grad;
 }
