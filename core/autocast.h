@@ -42,7 +42,8 @@ struct AutocastOptions {
 // began.
 class TENON_API Autocast {
  public:
-  // Begins the scope. Throws a DTypeError unless dtype is f16 or bf16.
+  // Begins the scope. Throws a DTypeError unless dtype is f16 or bf16, and a DeviceError if
+  // options.device_type cannot be the name of a backend.
   explicit Autocast(DType dtype = DType::bf16, const AutocastOptions& options = {});
   ~Autocast();
   Autocast(const Autocast&) = delete;
@@ -83,9 +84,11 @@ decltype(auto) autocast(DType dtype, F&& body) {
   return std::forward<F>(body)();
 }
 
-// Returns whether operators of this thread choose their dtype on a device of this type.
+// Returns whether operators of this thread choose their dtype on devices of this type. Throws a
+// DeviceError if it cannot be the name of a backend.
 TENON_API bool autocast_enabled(const std::string& device_type = "cpu");
-// Returns the dtype of the guard that counts on devices of this type, and bf16 without one.
+// Returns the dtype of the guard that counts on devices of this type, and bf16 without one. Throws
+// as autocast_enabled does.
 TENON_API DType autocast_dtype(const std::string& device_type = "cpu");
 
 }  // namespace tenon

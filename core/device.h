@@ -11,25 +11,30 @@
 
 namespace tenon {
 
-// The name of a backend and an index: "cuda:1", or "cuda" for index 0. Making one parses the text
-// only and throws a DeviceError if it is malformed or the index is above 65535; the plugin is
-// loaded when the device is first used.
+// The name of a backend and an index: "cuda:1", or "cuda" for index 0. Making one only parses the
+// text: it throws a DeviceError if the text is malformed or the index is above 65535, and the
+// plugin is loaded when the device is first used.
 class TENON_API Device {
  public:
-  constexpr Device() = default;  // cpu:0
+  // Makes cpu:0.
+  constexpr Device() = default;
+  // Make the device of a text such as "cuda:1".
   Device(std::string_view text);
   Device(const char* text) : Device(std::string_view(text)) {}
   Device(const std::string& text) : Device(std::string_view(text)) {}
+  // Makes the device with this index of the backend `type`.
   Device(std::string_view type, uint32_t index);
 
   // Returns the name of the backend, "cpu".
   std::string_view type() const;
+  // Returns the number after the colon.
   uint32_t index() const { return index_; }
   // Returns the position of the type in the table of names seen so far; cpu is 0.
   uint32_t type_id() const { return type_; }
   // Returns "cpu:0".
   std::string str() const;
 
+  // Returns whether both have the same type and index.
   friend bool operator==(const Device&, const Device&) = default;
   // Prints str(). It is a hidden friend, so that types which convert to a Device are not printed by
   // it.
@@ -60,13 +65,14 @@ struct DeviceScope {
 };
 }  // namespace detail
 
-// Returns where factories (`zeros`, `randn`, …) put tensors if no device is given: the device of
-// this thread's innermost DeviceGuard, otherwise cpu:0.
+// Returns the device on which factories (`zeros`, `randn`, …) make tensors if none is given: that
+// of this thread's innermost DeviceGuard, otherwise cpu:0.
 TENON_API Device default_device();
-// While it lives, factories of this thread make tensors on its device. Guards may be nested, and
-// have to end on the thread that made them.
+// Makes factories of this thread use its device while it lives. Guards may be nested, and have to
+// end on the thread that made them.
 class TENON_API DeviceGuard {
  public:
+  // Begins the scope. The device is not opened.
   explicit DeviceGuard(Device device);
   ~DeviceGuard();
   DeviceGuard(const DeviceGuard&) = delete;
@@ -86,13 +92,17 @@ TENON_API void synchronize(Device device);
 // yet.
 TENON_API void synchronize();
 
-// Allocator statistics of a device: bytes, and counts since the program started.
+// What the allocator of a device has counted: bytes, and events since the program started.
 struct MemoryStats {
-  uint64_t allocated = 0;  // in live tensors
+  // In live tensors now, and the most at any time.
+  uint64_t allocated = 0;
   uint64_t peak_allocated = 0;
-  uint64_t reserved = 0;            // obtained from the system, including cached blocks
-  uint64_t allocations = 0;         // requests served
-  uint64_t system_allocations = 0;  // requests to the backend
+  // Obtained from the system, with the blocks that are cached.
+  uint64_t reserved = 0;
+  // How many requests for memory were served, and how many of them the backend was asked for.
+  uint64_t allocations = 0;
+  uint64_t system_allocations = 0;
+  // How often memory was given back to the backend.
   uint64_t system_frees = 0;
 };
 // Returns the statistics of a device, and opens it if need be. Throws a DeviceError if there is no

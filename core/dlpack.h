@@ -18,8 +18,8 @@ namespace tenon {
 // device, a DTypeError for another type, a ShapeError for a shape that no tensor has, and the
 // errors of from_blob for the address and the strides.
 TENON_API Tensor from_dlpack(DLManagedTensor* managed);
-// The same for the struct of DLPack 1; a ValueError for any other major version. Memory that must
-// not be written is copied, and given back at once.
+// Returns the same for the struct of DLPack 1, and throws a ValueError for any other major version.
+// Memory that must not be written is copied, and given back at once.
 TENON_API Tensor from_dlpack(DLManagedTensorVersioned* managed);
 
 // Returns the values of a tensor of the CPU for another library, which calls `deleter` when it

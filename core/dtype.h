@@ -1,4 +1,4 @@
-// Element types.
+// The types of a tensor's elements.
 #pragma once
 
 #include <cstddef>
@@ -16,6 +16,7 @@ namespace tenon {
 // tn_dtype.
 enum class DType : int32_t { f32, f64, f16, bf16, i64, i32, u8, boolean };
 
+// The same values without the name of the type.
 inline constexpr DType f32 = DType::f32, f64 = DType::f64, f16 = DType::f16, bf16 = DType::bf16,
                        i64 = DType::i64, i32 = DType::i32, u8 = DType::u8, boolean = DType::boolean;
 
@@ -26,11 +27,12 @@ constexpr size_t size_of(DType t) {
 }
 // Returns whether t is f32, f64, f16 or bf16.
 constexpr bool is_floating_point(DType t) { return t <= DType::bf16; }
+// Returns whether t is f16 or bf16.
 constexpr bool is_half(DType t) { return t == DType::f16 || t == DType::bf16; }
 // Returns the type in which operators compute with t, and keep statistics of it: f32 for f16 and
 // bf16, t otherwise.
 constexpr DType computation_type(DType t) { return is_half(t) ? DType::f32 : t; }
-// Returns whether t is i64, i32 or u8; bool is no integer.
+// Returns whether t is i64, i32 or u8; bool does not count as an integer.
 constexpr bool is_integer(DType t) { return t >= DType::i64 && t <= DType::u8; }
 
 // Returns "f32", "f64", "f16", "bf16", "i64", "i32", "u8" or "bool".

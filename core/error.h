@@ -9,11 +9,13 @@
 
 namespace tenon {
 
+// The base of all exceptions of Tenon.
 class TENON_API Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
-  // Whether something failed before the call that throws this: queued work that the call waits for,
-  // or its device. The text says what that was and where, so nobody adds the names of the call.
+  // Tells whether something failed before the call that throws this: queued work that the call
+  // waits for, or its device. The text says what that was and where, so nobody adds the names of
+  // the call.
   bool of_earlier_work = false;
 };
 

@@ -1,4 +1,4 @@
-// Whether operators are recorded for autograd. Each thread has its own setting.
+// Decides whether operators are recorded for autograd. Each thread has its own setting.
 #pragma once
 
 #include <tenon/core/api.h>
@@ -12,6 +12,7 @@ TENON_API bool grad_enabled();
 // Switches recording on or off for this thread until the end of the scope.
 class TENON_API GradMode {
  public:
+  // Begins the scope.
   explicit GradMode(bool enabled);
   ~GradMode();
   GradMode(const GradMode&) = delete;
@@ -24,9 +25,11 @@ class TENON_API GradMode {
 // Write `NoGrad guard;`: no operator in this scope is recorded.
 class NoGrad : public GradMode {
  public:
+  // Begins the scope.
   NoGrad() : GradMode(false) {}
 };
-using NoGradGuard = NoGrad;  // LibTorch's name
+// The same by LibTorch's name.
+using NoGradGuard = NoGrad;
 
 // `no_grad([&] { … })` records nothing and returns what the callable returns.
 template <class F>
@@ -35,11 +38,15 @@ decltype(auto) no_grad(F&& body) {
   return body();
 }
 
-// What a thread has set, in one place, because libraries get little static thread-local storage.
+// Holds what a thread has set, in one place, because libraries get little static thread-local
+// storage.
 struct GradSettings {
+  // Whether operators are recorded, and whether backward passes look for NaN
+  // (core/autograd/anomaly.h).
   bool enabled = true;
-  bool detects_anomaly = false;  // core/autograd/anomaly.h
+  bool detects_anomaly = false;
 };
+// Returns the settings of this thread.
 GradSettings& grad_settings();
 
 }  // namespace tenon

@@ -16,8 +16,8 @@ struct HostTensor {
   Tensor tensor;
   void* values;
 };
-// Throws a ShapeError if the shape cannot be addressed, and an OutOfMemoryError if there is no
-// memory for it.
+// Returns a new one of this shape and dtype. Throws a ShapeError if the shape cannot be addressed,
+// and an OutOfMemoryError if there is no memory for it.
 TENON_API HostTensor make_host_tensor(const Shape& shape, DType dtype);
 
 // Returns `tensor` on cpu:0, contiguous and detached. Waits for its values and throws the error of
@@ -26,8 +26,8 @@ TENON_API Tensor on_host(const Tensor& tensor);
 // Returns the address of the values of a tensor that on_host returned; null if it has no elements.
 TENON_API const void* host_values(const Tensor& tensor);
 
-// What is called with the address that was given to from_blob, when its memory is not used any
-// more. It must not throw; what it throws is logged.
+// Is called with the address that was given to from_blob when its memory is not used any more. It
+// must not throw; what it throws is logged.
 using BlobDeleter = std::function<void(void*)>;
 
 // Returns a tensor on cpu:0 whose values are those at `data`, without a copy: mutators write there,

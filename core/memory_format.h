@@ -1,4 +1,4 @@
-// In which order the elements of a tensor lie in memory. Names are PyTorch's.
+// The order in which the elements of a tensor lie in memory. Names are PyTorch's.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +15,7 @@ enum class MemoryFormat : uint8_t {
   channels_last_3d,   // five dimensions (n, c, d, h, w), in memory n, d, h, w, c
 };
 
+// The same values without the name of the type.
 inline constexpr MemoryFormat contiguous_format = MemoryFormat::contiguous_format,
                               preserve_format = MemoryFormat::preserve_format,
                               channels_last = MemoryFormat::channels_last,

@@ -10,7 +10,9 @@
 
 namespace tenon {
 
+// A function that takes a Number takes any arithmetic type.
 struct Number {
+  // Keeps the value of any number of C++.
   template <class T>
     requires std::is_arithmetic_v<T>
   constexpr Number(T value)
@@ -21,10 +23,12 @@ struct Number {
     if (integral) i = static_cast<int64_t>(value);
   }
 
+  // The value as a double, and as an integer, which is valid if `integral` is true.
   double f;
-  int64_t i;  // valid if integral
+  int64_t i;
+  // Whether the value was an integer that int64 holds; a bool is one, whose i is 0 or 1.
   bool integral;
-  bool boolean;  // then i is 0 or 1
+  bool boolean;
 
  private:
   // An unsigned number that does not fit into int64 counts as a floating-point number, so that it

@@ -8,19 +8,23 @@
 
 namespace tenon {
 
-// A length, where layers of more dimensions have a Pair or a Triple.
+// A length, for layers of one dimension; those of more have a Pair or a Triple.
 struct Single {
   int64_t length = 0;
   // How many numbers it was made from, as for Pair.
   int numbers = 0;
 
+  // Makes a length that was not given.
   constexpr Single() = default;
+  // Makes this length.
   template <std::integral I>
   constexpr Single(I length) : length(static_cast<int64_t>(length)), numbers(1) {}
 
+  // Returns whether it is a length at all, that is, not default-constructed.
   constexpr bool given() const { return numbers > 0; }
   // Returns (length,).
   Shape shape() const { return {length}; }
+  // Returns whether the length is this number.
   constexpr bool is(int64_t number) const { return length == number; }
 };
 
@@ -31,7 +35,9 @@ struct Pair {
   // that was not given. Layers print a size as it was given: "2", not "(2, 2)".
   int numbers = 0;
 
+  // Makes a size that was not given.
   constexpr Pair() = default;
+  // Make a size of one number for both, or of height and width.
   template <std::integral I>
   constexpr Pair(I both) : height(static_cast<int64_t>(both)), width(height), numbers(1) {}
   constexpr Pair(int64_t height, int64_t width) : height(height), width(width), numbers(2) {}
@@ -50,16 +56,20 @@ struct Triple {
   // How many numbers it was made from, as for Pair.
   int numbers = 0;
 
+  // Makes a size that was not given.
   constexpr Triple() = default;
+  // Make a size of one number for all, or of depth, height and width.
   template <std::integral I>
   constexpr Triple(I all)
       : depth(static_cast<int64_t>(all)), height(depth), width(depth), numbers(1) {}
   constexpr Triple(int64_t depth, int64_t height, int64_t width)
       : depth(depth), height(height), width(width), numbers(3) {}
 
+  // Returns whether it is a size at all, that is, not default-constructed.
   constexpr bool given() const { return numbers > 0; }
   // Returns (depth, height, width).
   Shape shape() const { return {depth, height, width}; }
+  // Returns whether depth, height and width are all this number.
   constexpr bool is(int64_t all) const { return depth == all && height == all && width == all; }
 };
 

@@ -11,7 +11,7 @@ namespace tenon {
 // Restarts the generator of this process with this seed and offset 0. The default seed is 0.
 TENON_API void manual_seed(uint64_t seed);
 
-// Where the generator stands: which numbers the next random operator draws.
+// Says where the generator stands: which numbers the next random operator draws.
 struct RandomState {
   uint64_t seed = 0;
   uint64_t offset =

@@ -21,10 +21,12 @@ namespace tenon {
 // integer, which is a list of one: `x.sum(0)`, `x.reshape(-1)`, `zeros({2, 3})`.
 class TENON_API Shape {
  public:
+  // The most dimensions that a list has.
   static constexpr size_t max_rank = 8;
 
   // Makes the empty list, the shape of a scalar.
   constexpr Shape() = default;
+  // Make the list of these numbers. Throw a ShapeError for more than eight.
   Shape(std::initializer_list<int64_t> dims)
       : Shape(std::span<const int64_t>(dims.begin(), dims.size())) {}
   Shape(std::span<const int64_t> dims);
@@ -55,7 +57,7 @@ class TENON_API Shape {
   }
   // Returns the last dimension. Throws an IndexError if there is none.
   int64_t back() const { return (*this)[-1]; }
-  // The dimensions in place, for loops; nothing is checked.
+  // Return the dimensions in place, for loops; nothing is checked.
   const int64_t* data() const { return dims_; }
   const int64_t* begin() const { return dims_; }
   const int64_t* end() const { return dims_ + rank_; }
@@ -84,6 +86,7 @@ class TENON_API Shape {
   // Returns "(2, 3)", "(4,)" or "()".
   std::string str() const;
 
+  // Returns whether both lists have the same numbers.
   friend bool operator==(const Shape& a, const Shape& b) {
     if (a.rank_ != b.rank_) return false;
     for (size_t i = 0; i < a.rank_; ++i)
@@ -120,6 +123,7 @@ class TENON_API Shape {
   int64_t dims_[max_rank] = {};
 };
 
+// Distances in elements between neighbors along each dimension.
 using Strides = Shape;
 
 // Returns the shape that a and b broadcast to, by the rules of NumPy. Throws a ShapeError that

@@ -19,6 +19,7 @@ namespace detail {
 // The first call of the function of a checkpoint, which lasts as long as this.
 class TENON_API CheckpointCall {
  public:
+  // Begins the call. `again` calls the function once more, which takes `inputs`.
   CheckpointCall(std::vector<Tensor> inputs, std::function<void()> again);
   ~CheckpointCall();
   CheckpointCall(const CheckpointCall&) = delete;

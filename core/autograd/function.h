@@ -58,7 +58,7 @@ class FunctionRule;
 struct FunctionState;
 using FunctionBackward = std::vector<Tensor> (*)(Context&, std::span<const Tensor>);
 
-// The compiler's name of a type without its namespaces: "Cube".
+// Returns the compiler's name of a type without its namespaces, "Cube", or its own `name`.
 template <class T>
 constexpr std::string_view function_name() {
   if constexpr (requires { std::string_view(T::name); }) {
@@ -75,8 +75,8 @@ constexpr std::string_view function_name() {
   }
 }
 
-// How two kept values are compared; null for those of which nothing can tell: tensors, and what
-// only points to a value.
+// Compares two kept values; null for those of which nothing can tell: tensors, and what only points
+// to a value.
 using SameValue = bool (*)(const std::any&, const std::any&);
 template <class T>
 constexpr SameValue comparison() {
@@ -91,7 +91,7 @@ constexpr SameValue comparison() {
 }
 }  // namespace detail
 
-// What forward leaves for backward.
+// Holds what forward leaves for backward.
 class TENON_API Context {
  public:
   // ---- in forward ----
@@ -151,6 +151,7 @@ class TENON_API FunctionCall {
   // `inputs` has a tensor for each argument, undefined where the argument is none.
   FunctionCall(std::string_view name, std::vector<Tensor> inputs);
   ~FunctionCall();
+  // Returns the context that forward and backward get.
   Context& context() { return context_; }
   // Records the call, if a gradient is wanted, and gives the results their history.
   void record(std::span<Tensor* const> results, FunctionBackward backward);
@@ -163,6 +164,7 @@ class TENON_API FunctionCall {
   Context context_;
 };
 
+// Adds the tensors of an argument, or an undefined one for an argument that has none.
 template <class T>
 void add_argument(std::vector<Tensor>& inputs, const T& argument) {
   if constexpr (tenon::detail::has_tensors<T>) {
@@ -179,6 +181,8 @@ void add_argument(std::vector<Tensor>& inputs, const T& argument) {
 // of its type, or by a `static constexpr const char* name`.
 template <class D>
 struct Function {
+  // Calls forward with these arguments, records the call if a gradient is wanted, and returns what
+  // forward returns. Errors of forward begin with the name of the function.
   template <class... A>
   static auto apply(A&&... arguments) {
     std::vector<Tensor> inputs;

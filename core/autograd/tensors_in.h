@@ -30,8 +30,8 @@ struct Tensors<std::tuple<T...>> : std::disjunction<Tensors<std::remove_cvref_t<
 template <class T, class U>
 struct Tensors<std::pair<T, U>> : std::disjunction<Tensors<T>, Tensors<U>> {};
 
-// Whether a type is a tensor, or a std::vector, array, optional, map, pair or tuple of tensors, in
-// any nesting.
+// Tells whether a type is a tensor, or a std::vector, array, optional, map, pair or tuple of
+// tensors, in any nesting.
 template <class T>
 inline constexpr bool has_tensors = Tensors<std::remove_cvref_t<T>>::value;
 

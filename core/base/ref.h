@@ -10,13 +10,16 @@
 
 namespace tenon {
 
+// The base of an object that counts its references, and begins with one.
 struct RefCounted {
   std::atomic<uint32_t> refs{1};
 };
 
+// Counts one reference more.
 inline void retain(RefCounted* p) { p->refs.fetch_add(1, std::memory_order_relaxed); }
 
-// The last owner calls `destroy(T*)`, which is found by argument-dependent lookup.
+// Counts one reference less. The last owner calls `destroy(T*)`, which is found by
+// argument-dependent lookup.
 template <class T>
   requires std::derived_from<T, RefCounted>
 void release(T* p) {
@@ -28,13 +31,16 @@ void release(T* p) {
 template <class T>
 class Ref {
  public:
+  // Make a reference to nothing.
   constexpr Ref() = default;
   constexpr Ref(std::nullptr_t) {}
-  static Ref adopt(T* fresh) {  // takes over the reference that a new object starts with
+  // Takes over a reference that is counted already, such as the one with which a new object starts.
+  static Ref adopt(T* fresh) {
     Ref r;
     r.p_ = fresh;
     return r;
   }
+  // Counts a reference more to an object, which may be null.
   static Ref share(T* p) {
     if (p) retain(p);
     return adopt(p);
@@ -51,11 +57,15 @@ class Ref {
     if (p_) release(p_);
   }
 
+  // Return the object; the first may be null, the others must not.
   T* get() const { return p_; }
   T* operator->() const { return p_; }
   T& operator*() const { return *p_; }
+  // Returns whether it refers to an object.
   explicit operator bool() const { return p_ != nullptr; }
+  // Returns whether this is the only reference to the object.
   bool unique() const { return p_ && p_->refs.load(std::memory_order_acquire) == 1; }
+  // Returns whether both refer to one object, or both to none.
   friend bool operator==(const Ref& a, const Ref& b) { return a.p_ == b.p_; }
 
  private:
