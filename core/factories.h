@@ -13,15 +13,16 @@
 
 namespace tenon {
 
-// How a factory makes a tensor. What is not given is the factory's own choice.
+// Says how a factory makes a tensor. What is not given is the factory's own choice.
 struct TensorOptions {
-  // Without it, values that are given keep their type (tensor, from_host, to_tensor), randint makes
-  // i64, the functions named _like take that of their argument, and all others make f32.
+  // The dtype of the tensor. Without it, values that are given keep their type (tensor, from_host,
+  // to_tensor), randint makes i64, the functions named _like take that of their argument, and all
+  // others make f32.
   std::optional<DType> dtype = std::nullopt;
-  // Without it, default_device().
+  // The device of the tensor; without it, default_device().
   std::optional<Device> device = std::nullopt;
-  // Whether operators record their calls on the tensor for autograd; a DTypeError unless the dtype
-  // is floating.
+  // True has operators record their calls on the tensor for autograd. Throws a DTypeError unless
+  // the dtype is floating.
   bool requires_grad = false;
   // The order of the elements in memory. Without it, the functions named _like keep the order of
   // their argument (preserve_format), and all others make row-major tensors. Throws a ShapeError if
@@ -49,11 +50,11 @@ TENON_API Tensor ones(const Shape& shape, const TensorOptions& options = {});
 // three integers, and a DTypeError for bool.
 TENON_API Tensor arange(Number start, Number end, Number step = 1,
                         const TensorOptions& options = {});
-// arange with the options and without a step, which is 1.
+// Returns arange(start, end, 1, options).
 inline Tensor arange(Number start, Number end, const TensorOptions& options) {
   return arange(start, end, 1, options);
 }
-// arange from 0.
+// Returns arange(0, end, 1, options).
 inline Tensor arange(Number end, const TensorOptions& options = {}) {
   return arange(0, end, 1, options);
 }
@@ -67,7 +68,7 @@ TENON_API Tensor randn(const Shape& shape, const TensorOptions& options = {});
 // unless low < high and, for integer dtypes, unless the dtype holds all of them.
 TENON_API Tensor randint(int64_t low, int64_t high, const Shape& shape,
                          const TensorOptions& options = {});
-// randint from 0.
+// Returns randint(0, high, shape, options).
 inline Tensor randint(int64_t high, const Shape& shape, const TensorOptions& options = {}) {
   return randint(0, high, shape, options);
 }
@@ -87,13 +88,16 @@ TENON_API Tensor from_host(const void* values, DType dtype, const Shape& shape,
 // A number, or numbers in nested braces, as `tensor` takes them.
 class TENON_API NestedNumbers {
  public:
+  // Takes a number.
   template <class T>
     requires std::is_arithmetic_v<T>
   NestedNumbers(T number) : number_(number) {}
+  // Takes a list of numbers or of lists.
   NestedNumbers(std::initializer_list<NestedNumbers> rows);
   NestedNumbers(const NestedNumbers&);
   ~NestedNumbers();
 
+  // Returns whether it is a list, of which rows() are the members; otherwise number() is its value.
   bool is_list() const { return is_list_; }
   Number number() const { return number_; }
   const std::vector<NestedNumbers>& rows() const { return rows_; }
@@ -108,19 +112,24 @@ namespace detail {
 
 // Throws a ShapeError unless the shape has as many elements as there are values.
 TENON_API void require_values(size_t count, const Shape& shape);
-// A tensor of these values: of bool where they are, otherwise f32, where options give no dtype.
+// Returns a tensor of these values: of bool where they are, otherwise f32, where options give no
+// dtype.
 TENON_API Tensor tensor_of_list(const void* values, DType dtype, const Shape& shape,
                                 const TensorOptions& options);
+// Returns the tensor of nested numbers.
 TENON_API Tensor tensor_of_numbers(const NestedNumbers& values, const TensorOptions& options);
+// Holds for the types of elements in a list in braces.
 template <class T>
 concept Element = std::same_as<T, float> || std::same_as<T, double> || std::same_as<T, int> ||
                   std::same_as<T, long> || std::same_as<T, long long> || std::same_as<T, bool>;
 // A parameter that no type fits, so that a list's type cannot be named in its place.
 enum class TypeOfList { deduced };
 
-// What may stand for the options of a factory: a dtype, a device, or a dtype and a device.
+// Holds for what may stand for the options of a factory: a dtype, a device, or a dtype and a
+// device.
 template <class T>
 concept Placing = std::same_as<T, DType> || std::convertible_to<const T&, Device>;
+// Return the options that these stand for.
 inline TensorOptions placed(DType dtype) { return {.dtype = dtype}; }
 inline TensorOptions placed(const Device& device) { return {.device = device}; }
 inline TensorOptions placed(DType dtype, const Device& device) {
@@ -187,6 +196,8 @@ TENON_API Tensor scalar(Number value, const TensorOptions& options = {});
 
 // ---- a dtype, a device or both as the options: zeros({2, 3}, f64, "cuda:0") ----
 
+// Each of these returns what the function of its name returns with options of that dtype and
+// device.
 template <detail::Placing... P>
   requires(sizeof...(P) > 0)
 Tensor empty(const Shape& shape, const P&... at) {

@@ -27,39 +27,49 @@
 
 namespace tenon {
 
-// Which passes a recorded function goes through before it becomes a program, and how it is queued.
-// None of them changes a result: switch one off to see what it does.
+// Says which passes a recorded function goes through before it becomes a program, and how it is
+// queued. None of them changes a result: switch one off to see what it does.
 struct CompilePasses {
-  bool dead_code = true;              // operators whose results nobody needs go
-  bool common_subexpressions = true;  // what is computed twice is computed once
-  bool copies = true;                 // copies go where their source may be read in their place
-  bool constants = true;              // small tensors that are always the same are computed once
-  bool residuals = true;              // products, convolutions and batch norms add a tensor …
-  bool activations = true;            // … and compute activations of their results themselves
-  bool pointwise = true;              // pointwise operators on the same elements become one
-  bool device_graphs = true;          // plans that stay the same are queued by one call
+  // Removes operators whose results nobody needs.
+  bool dead_code = true;
+  // Computes once what is computed twice.
+  bool common_subexpressions = true;
+  // Removes copies whose source may be read in their place.
+  bool copies = true;
+  // Computes small tensors that are always the same once.
+  bool constants = true;
+  // Has products, convolutions and batch norms add a tensor to their results themselves.
+  bool residuals = true;
+  // Has them compute activations of their results themselves, too.
+  bool activations = true;
+  // Makes one operator of pointwise operators on the same elements.
+  bool pointwise = true;
+  // Queues plans that stay the same from call to call by one call.
+  bool device_graphs = true;
 };
 
+// Says how many programs a function keeps and what they are made for.
 struct CompileOptions {
-  // For how many kinds of arguments a function keeps programs: up to four for each, such as one
-  // for training and one for evaluation. The kind that was not used for the longest time goes
-  // first. Where more kinds take turns, so that none is replayed often, those that are there stay
-  // for 64 calls of others, then 256, at last 65536, and the others run without a program. Of sizes
-  // that follow from those of other calls (`dynamic`) there are programs for 64 at least.
+  // The number of kinds of arguments for which a function keeps programs: up to four for each, such
+  // as one for training and one for evaluation. The kind that was not used for the longest time
+  // goes first. Where more kinds take turns, so that none is replayed often, those that are there
+  // stay for 64 calls of others, then 256, at last 65536, and the others run without a program. Of
+  // sizes that follow from those of other calls (`dynamic`) there are programs for 64 at least.
   size_t max_programs = 8;
+  // The passes that recorded functions go through.
   CompilePasses passes = {};
-  // Dimensions of the arguments whose sizes differ from call to call, such as {0} for batches; a
-  // negative one counts from the end. After calls of three or more sizes, what calls of all other
+  // The dimensions of the arguments whose sizes differ from call to call, such as {0} for batches;
+  // a negative one counts from the end. After calls of three or more sizes, what calls of all other
   // sizes do follows from theirs, and the function is not run for them; docs/compile.md says what
   // has to hold for that.
   std::vector<int64_t> dynamic = {};
-  // Whether replays are timed beside the function, when that runs once more to be compared with its
-  // program. A program that is clearly slower several times in a row is set aside, and the function
-  // runs itself for a while. Results are the same bit for bit.
+  // Times replays beside the function, when that runs once more to be compared with its program. A
+  // program that is clearly slower several times in a row is set aside, and the function runs
+  // itself for a while. Results are the same bit for bit.
   bool measure = true;
 };
 
-// Names for a program that is saved.
+// Gives names to what a saved program takes, returns and uses.
 struct SaveProgramOptions {
   // The names of the arguments and of what is returned, in order. What has no name, or an empty
   // one, is called by its number, from "0" on.
@@ -72,27 +82,29 @@ struct SaveProgramOptions {
 
 namespace detail {
 
-// The function as the calls below see it: it takes its arguments from where it is, and adds what it
-// returns to a list.
+// Holds the function as the calls below see it: it takes its arguments from where it is, and adds
+// what it returns to a list.
 struct CompiledBody {
   void* self;
   void (*call)(void* self, std::vector<Tensor>& results);
 };
 
-// The programs of one function.
+// Keeps the programs of one function, and runs it or one of them.
 class TENON_API CompiledCalls {
  public:
   explicit CompiledCalls(const CompileOptions& options);
   CompiledCalls(CompiledCalls&&) noexcept;
   CompiledCalls& operator=(CompiledCalls&&) noexcept;
   ~CompiledCalls();
-  // What the function does may depend on `sizes`. If there are any, a call does what follows from
-  // calls of other sizes, and CompileOptions::dynamic has no meaning.
+  // Runs the function or a program in its place, and writes what it returns to `results`. What the
+  // function does may depend on `sizes`. If there are any, a call does what follows from calls of
+  // other sizes, and CompileOptions::dynamic has no meaning.
   void call(std::span<const Tensor* const> arguments, const CompiledBody& body,
             std::vector<Tensor>& results, std::span<const int64_t> sizes = {});
+  // These do what the methods of Compiled with their names do; save() is defined in
+  // serialization/program.
   std::string explain() const;
   std::string to_dot(bool recorded) const;
-  // Defined in serialization/program.
   void save(const std::filesystem::path& path, const SaveProgramOptions& options) const;
   void reset();
 
@@ -102,7 +114,8 @@ class TENON_API CompiledCalls {
   std::unique_ptr<State> state_;
 };
 
-// What a function returns; nothing where it cannot be called so, which is refused elsewhere.
+// Names the type that a function returns; void where it cannot be called so, which is refused
+// elsewhere.
 template <class F, class... T>
 struct ResultOf {
   using type = void;
@@ -113,8 +126,8 @@ struct ResultOf<F, T...> {
   using type = std::remove_cv_t<std::invoke_result_t<F, T...>>;
 };
 
-// How a function returns tensors: a Tensor, a list of them, a pair, tuple or array of them or of
-// such pairs, tuples and arrays, or void.
+// Moves tensors from the result of a function to a list and back: a Tensor, a list of them, a pair,
+// tuple or array of them or of such pairs, tuples and arrays, or void.
 template <class R>
 struct CompiledResult {
   static_assert(
@@ -153,12 +166,13 @@ struct CompiledResult<std::vector<Tensor>> {
 
 }  // namespace detail
 
-// What compile() returns. It may be moved, and not copied. Two threads that call one compiled
-// function wait for each other; inside another compiled function, and inside itself, it is the
-// plain function.
+// The function that compile() returns. It may be moved, and not copied. Two threads that call one
+// compiled function wait for each other; inside another compiled function, and inside itself, it is
+// the plain function.
 template <class F>
 class Compiled {
  public:
+  // compile() calls this.
   Compiled(F function, const CompileOptions& options)
       : function_(std::move(function)), calls_(options) {}
 
@@ -198,7 +212,7 @@ class Compiled {
     return (*this)(Tensor(arguments)...);
   }
 
-  // Refuses what a program could not be given.
+  // Does not compile: it says what is wrong with arguments that a program could not be given.
   template <class... T>
     requires(!(std::convertible_to<const T&, Tensor> && ...))
   void operator()(const T&...) {
