@@ -37,7 +37,8 @@ namespace tenon::custom {
 // each combination of values, so an argument that differs in every call should be a tensor.
 class TENON_API Attributes {
  public:
-  // Sets an attribute. There are at most eight; one more is a ValueError.
+  // Sets an attribute and returns this object, so that calls can be chained. There are at most
+  // eight; one more is a ValueError. A bool stays a bool, and other integers become int64.
   template <std::integral I>
   Attributes& set(std::string_view name, I value) {
     if constexpr (std::same_as<I, bool>)
@@ -45,6 +46,7 @@ class TENON_API Attributes {
     else
       return set_value(name, static_cast<int64_t>(value));
   }
+  // The same for a number of floating point, a text and a list of integers.
   Attributes& set(std::string_view name, double value) { return set_value(name, value); }
   Attributes& set(std::string_view name, const char* value) {
     return set_value(name, std::string(value));
@@ -57,7 +59,9 @@ class TENON_API Attributes {
   std::string get_string(std::string_view name) const;
   Shape get_list(std::string_view name) const;
 
+  // The type of an attribute.
   using Value = std::variant<bool, int64_t, double, std::string, Shape>;
+  // Returns all attributes by their names.
   const std::map<std::string, Value, std::less<>>& all() const { return values_; }
 
  private:
@@ -65,53 +69,63 @@ class TENON_API Attributes {
   std::map<std::string, Value, std::less<>> values_;
 };
 
-// What a tensor is without its values.
+// The dtype and shape of a tensor, without its values.
 struct TensorMeta {
   DType dtype;
   Shape shape;
 };
 
-// What the shape rule sees: no values. It runs once for each plan; if pointwise, for each call.
+// Gives the shape rule what it may depend on, which is no value. The rule runs once for each plan;
+// if the operator is pointwise, for each call.
 class TENON_API InferContext {
  public:
+  // The inputs and attributes of the call.
   std::span<const TensorMeta> inputs;
   const Attributes& attributes;
   // Returns an input. Throws a ValueError that names the operator if there is none.
   const TensorMeta& input(size_t i) const;
-  // Throws the ShapeError or DTypeError "mylib::swish2: <message>".
+  // Throw the ShapeError or DTypeError "mylib::swish2: <message>".
   [[noreturn]] void shape_error(const std::string& message) const;
   [[noreturn]] void dtype_error(const std::string& message) const;
+  // The name of the operator.
   const char* name;
 };
 
-// What a decomposition sees: the tensors of the call.
+// Gives a decomposition the tensors of the call.
 class TENON_API CallContext {
  public:
+  // The inputs and attributes of the call.
   std::span<const Tensor> inputs;
   const Attributes& attributes;
+  // Returns an input. Throws a ValueError that names the operator if there is none.
   const Tensor& input(size_t i) const;
+  // The name of the operator.
   const char* name;
 };
 
-// What the gradient rule sees. Inputs and outputs are those that the definition says it saves; the
-// others are undefined.
+// Gives the gradient rule the gradients of the outputs, and of the inputs and outputs those that
+// the definition says it saves; the others are undefined.
 class TENON_API GradientContext {
  public:
-  std::span<const Tensor> grads;  // of each output; undefined if it has no gradient
+  // The gradient of each output; undefined if it has none.
+  std::span<const Tensor> grads;
+  // The inputs and outputs of the call.
   std::span<const Tensor> inputs, outputs;
-  std::span<const bool> needed;  // whether the gradient of an input is wanted
+  // For each input, whether its gradient is wanted.
+  std::span<const bool> needed;
+  // The attributes of the call.
   const Attributes& attributes;
 };
 
-// What an operator does with its floating inputs under an Autocast guard: takes them as they are;
-// converts them to the dtype of the guard; converts half types to f32; or converts them to the
-// widest dtype among them. Inputs of f64 are never converted. The rules of the operator see the
-// inputs converted, and compute with the dtypes that they have.
+// Says what an operator does with its floating inputs under an Autocast guard: it takes them as
+// they are; converts them to the dtype of the guard; converts half types to f32; or converts them
+// to the widest dtype among them. Inputs of f64 are never converted. The rules of the operator see
+// the inputs converted, and compute with the dtypes that they have.
 enum class CastInputs : uint8_t { none, lower, f32, widest };
 
-// All of an operator but its kernels.
+// Defines everything of an operator but its kernels.
 struct Definition {
-  // "library::operator", of a-z, 0-9 and _. Plugins know it by this name.
+  // The name of the operator, "library::operator", of a-z, 0-9 and _. Plugins know it by this name.
   std::string name;
   // Returns the outputs, one to 32. It checks the inputs, too: by its errors users learn what is
   // wrong with a call.
@@ -124,11 +138,13 @@ struct Definition {
   // broadcasts, they have the shape of the output, and are summed. Without a rule the results
   // require no gradient.
   std::function<std::vector<Tensor>(const GradientContext&)> gradient = {};
-  // The numbers of the inputs and outputs that the gradient rule reads.
+  // The positions of the inputs and outputs that the gradient rule reads.
   std::vector<size_t> saves_inputs = {}, saves_outputs = {};
-  // Each element of the one output depends on the same element of the inputs, which broadcast to
-  // its shape: plugins get them expanded, and as one dimension where they have no gaps.
+  // True says that each element of the one output depends on the same element of the inputs, which
+  // broadcast to its shape: plugins get them expanded, and as one dimension where they have no
+  // gaps.
   bool pointwise = false;
+  // What the operator does under an Autocast guard.
   CastInputs autocast = CastInputs::none;
 };
 
@@ -137,8 +153,8 @@ struct Definition {
 // several at once. Copies name the same operator.
 class TENON_API Op {
  public:
-  // Throws a ValueError for a name of another form or one that is taken, and for a definition that
-  // has no shape rule or saves what there cannot be.
+  // Registers the operator. Throws a ValueError for a name of another form or one that is taken,
+  // and for a definition that has no shape rule or saves what there cannot be.
   explicit Op(Definition definition);
 
   // Calls the operator, which is recorded if a gradient is wanted. The first returns its one
@@ -147,6 +163,7 @@ class TENON_API Op {
   // UnsupportedError if nobody can compute it.
   Tensor operator()(std::vector<Tensor> inputs, const Attributes& attributes = {}) const;
   std::vector<Tensor> call(std::vector<Tensor> inputs, const Attributes& attributes = {}) const;
+  // Returns the name in the definition.
   const std::string& name() const;
 
  private:

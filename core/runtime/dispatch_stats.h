@@ -10,49 +10,69 @@
 
 namespace tenon {
 
+// What dispatch_stats() returns: one list for each kind of event.
 struct DispatchStats {
   // The runs of one operator by the plans of one plugin on one device.
   struct Runs {
-    std::string op;      // "conv2d"
-    std::string device;  // "cpu:0"
-    std::string owner;   // the plugin, "cpu"
+    // The operator ("conv2d"), the device ("cpu:0") and the plugin ("cpu").
+    std::string op;
+    std::string device;
+    std::string owner;
+    // How often the plans ran.
     uint64_t runs = 0;
-    // The time in the plugin. On a device with streams it is the time to queue the work, because
-    // nobody waits for its end.
+    // The time in the plugin, summed up. On a device with streams it is the time to queue the work,
+    // because nobody waits for its end.
     double seconds = 0;
   };
   // The plans that one plugin made for one operator on one device. Plans are kept, so calls that
   // are alike share one.
   struct Plans {
+    // The operator, the device and the plugin, as in Runs.
     std::string op, device, owner;
+    // How many plans there were.
     uint64_t count = 0;
   };
-  // Calls that no plan of the device computes the way they were made, or copies made for them.
+  // Calls that no plan of the device computes the way they were made, or copies that were made for
+  // them.
   struct Detours {
-    std::string op;         // "layer_norm"
-    std::string device;     // "joint:0"
-    std::string signature;  // the inputs, "f32 (2, 3), f32 (3,)", or for a copy what was copied
-    std::string part_of;    // the operator that needed this one for a detour of its own, or empty
-    std::string reason;     // why the plugins refused, as the first of these calls was told
+    // The operator ("layer_norm") and the device ("cuda:0") of the calls.
+    std::string op;
+    std::string device;
+    // The inputs, "f32 (2, 3), f32 (3,)", or for a copy what was copied.
+    std::string signature;
+    // The operator that needed this one for a detour of its own, or an empty text.
+    std::string part_of;
+    // Why the plugins refused, as the first of these calls was told.
+    std::string reason;
+    // How many calls there were, and how many bytes they moved between devices or copied.
     uint64_t count = 0;
-    uint64_t bytes = 0;  // moved between devices, or copied
+    uint64_t bytes = 0;
   };
-  std::vector<Runs> runs;              // the longest time first
-  std::vector<Plans> plans;            // the most first
-  std::vector<Detours> decomposed;     // composed of other operators; the most frequent first
-  std::vector<Detours> widened;        // in f32, because no plugin takes the half type
-  std::vector<Detours> on_cpu;         // by TENON_CPU_FALLBACK, or documented
-  std::vector<Detours> hidden_copies;  // of tensors, such as contiguous ones for a plugin
-  std::vector<Detours> conversions;    // of inputs to the dtype that a call has in common
-  std::vector<Detours> refused;        // plans that a plugin was asked for and did not make
+  // The runs, those of the longest time first, and the plans, the largest number first.
+  std::vector<Runs> runs;
+  std::vector<Plans> plans;
+  // Calls that were composed of other operators. In this list and those below the most frequent are
+  // first.
+  std::vector<Detours> decomposed;
+  // Calls that were computed in f32, because no plugin takes the half type.
+  std::vector<Detours> widened;
+  // Calls that ran on the CPU, by TENON_CPU_FALLBACK or because the documentation says so.
+  std::vector<Detours> on_cpu;
+  // Copies of tensors that nobody asked for, such as contiguous ones for a plugin.
+  std::vector<Detours> hidden_copies;
+  // Conversions of inputs to the dtype that a call has in common.
+  std::vector<Detours> conversions;
+  // Plans that a plugin was asked for and did not make.
+  std::vector<Detours> refused;
+  // The number of copies between devices, and their bytes.
   uint64_t copies_between_devices = 0, bytes_between_devices = 0;
 };
 
-// Begins or ends counting. While it is off, which it is unless TENON_TRACE or
+// Begins counting, or ends it if `on` is false. While it is off, which it is unless TENON_TRACE or
 // TENON_CPU_FALLBACK=report is set, counting costs nothing.
 TENON_API void count_dispatch(bool on = true);
 // Returns what was counted since the beginning or the last reset. It does not wait for work that is
-// still queued; call synchronize() before. Signatures of one operator beyond the first 100 are
+// still queued: call synchronize() before. Signatures of one operator beyond the first 100 are
 // counted together as "other shapes".
 TENON_API DispatchStats dispatch_stats();
 // Sets all counts of dispatch_stats() to 0, for all threads.

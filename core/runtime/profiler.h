@@ -19,16 +19,19 @@
 
 namespace tenon::profiler {
 
+// Says what a Profiler keeps of each event.
 struct Options {
-  // Keep the types and shapes of each operator's tensors. Their text takes a microsecond or two for
-  // each run, which counts for no operator.
+  // Keeps the types and shapes of each operator's tensors. Their text takes a microsecond or two
+  // for each run, which counts for no operator.
   bool record_shapes = false;
-  // Keep how many bytes the tensors of the device take after each run.
+  // Keeps how many bytes the tensors of the device take after each run.
   bool profile_memory = false;
-  // Events beyond these are only counted (`lost`). One takes about 100 bytes.
+  // The most events that are kept; those beyond are only counted (`lost`). One takes about 100
+  // bytes.
   uint64_t max_events = 1 << 20;
 };
 
+// What an event is about.
 enum class Kind {
   op,          // a run of an operator's plan
   copy,        // between devices, or a device and the host
@@ -40,48 +43,66 @@ enum class Kind {
 
 // One thing that happened. Times are seconds since the profiler began.
 struct Event {
+  // What the event is about.
   Kind kind = Kind::op;
-  // "conv2d", "copy to the host", "all_reduce", "wait for cpu:0", or that of the Range.
+  // The name of what happened: "conv2d", "copy to the host", "all_reduce", "wait for cpu:0", or
+  // that of the Range.
   std::string name;
-  // The stream that did it, "cpu:0", or a further one of the device: "cpu:0 copies", "cpu:0 sums"
-  // of gradients, "cpu:0 stream 1" of a Stream; for what a thread does, "main", "thread 7".
+  // The stream that did it: "cpu:0", or a further one of the device, "cpu:0 copies", "cpu:0 sums"
+  // for sums of gradients, "cpu:0 stream 1" for a Stream. For what a thread does it is "main" or
+  // "thread 7".
   std::string lane;
-  std::string device;   // of an operator, a copy or a collective; else empty
-  std::string by;       // the plugin, "onednn"
-  std::string module;   // "LeNet.fc1"; empty outside of modules
-  std::string part_of;  // "softmax (gradient)": the operators of which it is a part
-  std::string tensors;  // with record_shapes: "f32 (2, 3), f32 (3,) -> f32 (2, 3)"
-  double queued = 0;    // when the program asked for it
+  // The device of an operator, a copy or a collective; empty for other events.
+  std::string device;
+  // The plugin that did it, "onednn".
+  std::string by;
+  // The module that asked for it, "LeNet.fc1"; empty outside of modules.
+  std::string module;
+  // The operators of which it is a part, such as "softmax (gradient)".
+  std::string part_of;
+  // With record_shapes, the inputs and outputs: "f32 (2, 3), f32 (3,) -> f32 (2, 3)".
+  std::string tensors;
+  // When the program asked for it, when it began and when it ended.
+  double queued = 0;
   double began = 0, ended = 0;
   // False if the times are those in which a stream of the device took the work, and not those in
   // which the device did it: it does not say when that was, or the recording ended before.
   bool on_device = true;
+  // True if the work failed.
   bool failed = false;
-  uint64_t bytes = 0;      // of a copy or a collective
-  uint64_t allocated = 0;  // with profile_memory: bytes in live tensors of the device when it ended
+  // The bytes of a copy or a collective.
+  uint64_t bytes = 0;
+  // With profile_memory, the bytes in live tensors of the device when it ended.
+  uint64_t allocated = 0;
 };
 
-// Everything with one name, summed up.
+// All events with one name, summed up.
 struct Average {
+  // The name, and how many events have it.
   std::string key;
   uint64_t count = 0;
-  double total = 0;   // seconds
-  double queued = 0;  // seconds between being asked for and the beginning, summed up
+  // The time that all of them took, in seconds.
+  double total = 0;
+  // The seconds between being asked for and the beginning, summed up.
+  double queued = 0;
+  // The seconds that the longest of them took.
   double longest = 0;
 };
 
-// Prints as a table: the name, its share of the time of all, calls, total, mean and longest time,
-// and the mean time in the queue.
+// A list of averages.
 struct Averages : std::vector<Average> {
-  std::string title;  // of the first column
+  // The title of the first column of the table.
+  std::string title;
 };
+// Prints a table: the name, its share of the time of all, the number of calls, the total, mean and
+// longest time, and the mean time in the queue.
 TENON_API std::ostream& operator<<(std::ostream& out, const Averages& averages);
 
-// Records all threads and devices of the process from its construction to stop(). One at a time may
-// record; a child of a fork is not recorded. While none records, this costs nothing.
+// Records all threads and devices of the process from its construction to stop(). Only one may
+// record at a time; a child of a fork is not recorded. While none records, this costs nothing.
 class TENON_API Profiler {
  public:
-  // Throws a ValueError if another one records, or for max_events of 0.
+  // Begins to record. Throws a ValueError if another one records, or if max_events is 0.
   explicit Profiler(const Options& options = {});
   // Ends the recording as stop() does, but does not wait.
   ~Profiler();
@@ -93,19 +114,19 @@ class TENON_API Profiler {
   // the recording has ended then, too.
   void stop();
 
-  // What was recorded, by the time it began. Empty before stop().
+  // Returns what was recorded, in the order in which it began; nothing before stop().
   const std::vector<Event>& events() const { return events_; }
-  // How many events there were beyond max_events.
+  // Returns how many events there were beyond max_events.
   uint64_t lost() const { return lost_; }
-  // The seconds from the beginning to the end of the recording; 0 before stop().
+  // Returns the seconds from the beginning to the end of the recording; 0 before stop().
   double seconds() const { return seconds_; }
 
-  // Operators and copies by name, the longest total time first.
+  // Returns the averages of operators and copies by name, those of the longest total time first.
   Averages key_averages() const;
-  // The same by module: a module has the time of all modules in it, so the model itself has the
-  // whole; what runs in no module is "(no module)".
+  // Returns the same by module: a module has the time of all modules in it, so that the model
+  // itself has the whole; what runs in no module is "(no module)".
   Averages module_averages() const;
-  // The ranges of the program and its waits.
+  // Returns the averages of the program's ranges and of its waits.
   Averages range_averages() const;
 
   // Writes the events for chrome://tracing and Perfetto: a lane for each device and each thread,
@@ -121,10 +142,11 @@ class TENON_API Profiler {
   bool recording_ = true;
 };
 
-// Names what this thread does as long as it lives, `profiler::Range range("load a batch");`, as
-// torch.profiler.record_function does. Costs nothing while no profiler records.
+// Names what this thread does as long as the object lives, as torch.profiler.record_function does:
+// `profiler::Range range("load a batch");`. It costs nothing while no profiler records.
 class TENON_API Range {
  public:
+  // Begins the range.
   explicit Range(std::string_view name);
   ~Range();
   Range(const Range&) = delete;

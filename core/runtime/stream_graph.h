@@ -51,17 +51,21 @@ class Recording;
 // and is thrown by it; the device can be used afterwards.
 class TENON_API StreamGraph {
  public:
-  // Waits for all devices first. Throws an UnsupportedError if the plugin of the device does not
-  // offer this, and a DeviceError if an operator cannot be recorded.
+  // Waits for all devices, calls `body` and returns the graph of what it queued on `device`. Throws
+  // an UnsupportedError if the plugin of the device does not offer this, a DeviceError if an
+  // operator cannot be recorded, and what `body` throws.
   static StreamGraph capture(Device device, const std::function<void()>& body);
   StreamGraph(StreamGraph&&) noexcept;
   StreamGraph& operator=(StreamGraph&&) noexcept;
   ~StreamGraph();
 
-  // Any thread may call this; replays run in the order of the calls. Late errors are thrown by the
-  // next wait, as for any operator.
+  // Queues the recorded work again. Any thread may call this; replays run in the order of the
+  // calls. Late errors are thrown by the next wait, as for any operator. Throws a ValueError if the
+  // graph was moved from.
   void replay();
+  // Returns the device whose work was recorded.
   Device device() const;
+  // Returns how many operators were recorded.
   uint64_t num_operators() const;
 
  private:

@@ -22,9 +22,11 @@ namespace tenon {
 //   Tensor c = a + b;   // waits for both
 class TENON_API Stream {
  public:
-  // Throws a DeviceError if there is no such device, if it was lost, or if 64 of its streams are in
-  // use. With TENON_CHECK=1, work is done in order, and this is the first stream of the device.
+  // Opens a stream of the device. Throws a DeviceError if there is no such device, if it was lost,
+  // or if 64 of its streams are in use. With TENON_CHECK=1, work is done in order, and this is the
+  // first stream of the device.
   explicit Stream(Device device = default_device());
+  // Returns the device to which the stream belongs.
   Device device() const;
   // Returns whether all that was queued on it is done, without waiting.
   bool query() const;
@@ -46,6 +48,7 @@ class TENON_API Stream {
 // function that is recorded or replayed: that runs on the first stream, steps of optimizers too.
 class TENON_API StreamGuard {
  public:
+  // Begins the scope.
   explicit StreamGuard(Stream stream);
   ~StreamGuard();
   StreamGuard(const StreamGuard&) = delete;
