@@ -10,8 +10,10 @@
 
 namespace tenon::data {
 
+// Says how cifar10 makes its batches.
 struct Cifar10Options {
-  ToFloat pixels = {};  // how batches convert the pixels
+  // How batches convert the pixels.
+  ToFloat pixels = {};
 };
 // Reads the training data from data_batch_1.bin and the batches that follow it in a folder, or the
 // test data from test_batch.bin, each with or without ".gz". The data set stores u8 images (N, 3,

@@ -10,22 +10,24 @@
 
 namespace tenon::data {
 
-// One example.
+// One example: what a model gets, and what it should make of it.
 struct Example {
   Tensor data;
   Tensor target;
 };
-// Several examples, with one more dimension in front.
+// Several examples, with one more dimension in front: data (N, …) and target (N, …), usually (N)
+// class numbers as i64.
 struct Batch {
-  Tensor data;    // (N, …)
-  Tensor target;  // (N, …), usually (N) class numbers as i64
+  Tensor data;
+  Tensor target;
   // Returns the number of examples N.
   int64_t size() const { return data.size(0); }
 };
 
 // Numbered examples. Derive from this class for a data set that makes batches at once, and from
 // ExampleDataset for one that makes examples one by one. Several threads call `get_batch` at the
-// same time. The tensors are on cpu:0. reading() in <tenon/data/reading.h> says for which epoch.
+// same time. The tensors are on cpu:0. reading() in <tenon/data/reading.h> says for which epoch
+// they are read.
 class TENON_API Dataset {
  public:
   virtual ~Dataset();
@@ -42,11 +44,14 @@ class TENON_API Dataset {
   virtual std::string name() const;
 };
 
-// Derive from this class and write size() and get(). get_batch collates examples; an exception that
-// get() throws becomes a DataError that names the example and the data set, with the cause nested.
+// The base of a data set that makes examples one by one: derive from it and write size() and get().
 class TENON_API ExampleDataset : public Dataset {
  public:
+  // Returns one example.
   Example get(int64_t index) const override = 0;
+  // Collates the examples with these indices. An exception that get() throws becomes a DataError
+  // that names the example and the data set, with the cause nested. Other errors are those of
+  // collate.
   Batch get_batch(std::span<const int64_t> indices) const override;
 };
 

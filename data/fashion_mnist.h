@@ -1,4 +1,4 @@
-// Fashion-MNIST (H. Xiao, K. Rasul, R. Vollgraf, 2017; MIT licence): 60 000 + 10 000 grey images of
+// Fashion-MNIST (H. Xiao, K. Rasul, R. Vollgraf, 2017; MIT license): 60 000 + 10 000 gray images of
 // clothes, in MNIST's format.
 #pragma once
 

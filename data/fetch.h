@@ -11,10 +11,14 @@
 
 namespace tenon::data {
 
+// A file to download.
 struct RemoteFile {
-  std::string_view name;  // the name of the file in the folder
+  // The name of the file in the folder.
+  std::string_view name;
+  // Where the file is.
   std::string_view url;
-  std::string_view md5;  // the checksum, as 32 hexadecimal digits
+  // Its checksum, as 32 hexadecimal digits.
+  std::string_view md5;
 };
 
 // Downloads the files that are not in `folder` yet, with the program `curl`. Each file gets its

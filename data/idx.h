@@ -13,9 +13,12 @@ namespace tenon::data {
 // or not an IDX file, or if its sizes are too large.
 TENON_API Tensor read_idx(const std::filesystem::path& path);
 
+// Says how mnist checks labels and makes its batches.
 struct MnistOptions {
-  int64_t classes = 10;  // labels have to be less than this number
-  ToFloat pixels = {};   // how batches convert the pixels
+  // The number of classes: labels have to be less.
+  int64_t classes = 10;
+  // How batches convert the pixels.
+  ToFloat pixels = {};
 };
 // Reads the training or the test data of MNIST or Fashion-MNIST from a folder with their four files
 // under their usual names ("train-images-idx3-ubyte", with or without ".gz"). The data set stores

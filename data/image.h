@@ -19,18 +19,22 @@ namespace tenon::data {
 // used by one thread, and costs no operators. The memory is kept for the next image.
 class TENON_API Image {
  public:
+  // Makes an image without pixels, of u8 and shape (0, 0, 0).
   Image() = default;
   Image(Image&&) noexcept = default;
   Image& operator=(Image&&) noexcept = default;
 
+  // Return the type of the pixels, u8 or f32, and the sizes of the image.
   DType dtype() const { return dtype_; }
   int64_t channels() const { return channels_; }
   int64_t height() const { return height_; }
   int64_t width() const { return width_; }
+  // Returns the number of pixels of all channels.
   int64_t numel() const { return channels_ * height_ * width_; }
+  // Returns (channels, height, width).
   Shape shape() const { return {channels_, height_, width_}; }
 
-  // Returns the pixels, row by row, one channel after the other. T is uint8_t or float; throws a
+  // Returns the pixels, row by row, one channel after the other. T is uint8_t or float. Throws a
   // DTypeError if the pixels are of the other type.
   template <class T>
   std::span<T> pixels() {
@@ -41,14 +45,16 @@ class TENON_API Image {
   std::span<const T> pixels() const {
     return const_cast<Image*>(this)->pixels<T>();
   }
+  // Return where the first pixel is; null if the image never had any.
   void* data() { return now_.bytes.get(); }
   const void* data() const { return now_.bytes.get(); }
 
-  // Gives the image another size or type. Its pixels are undefined after that; returns the former
+  // Gives the image another size or type. Its pixels are undefined after that. Returns the former
   // ones, which stay valid until the next call. Throws a DTypeError unless dtype is u8 or f32, a
   // ShapeError for sizes that cannot be addressed, and an OutOfMemoryError if there is no memory.
   const void* remake(DType dtype, int64_t channels, int64_t height, int64_t width);
-  // Copies pixels of this shape into the image. Errors are those of remake.
+  // Gives the image this size and type and copies its pixels from memory. Errors are those of
+  // remake.
   void assign(const void* pixels, DType dtype, int64_t channels, int64_t height, int64_t width);
 
  private:
@@ -63,27 +69,29 @@ class TENON_API Image {
   Buffer now_, former_;
 };
 
-// What changes an image: the transforms of <tenon/data/augment.h> and its neighbours, or any
-// function of your own. It may be called by several threads at the same time. All random numbers
-// have to come from `random`, so that they are the same whichever thread calls it.
+// A function that changes an image: the transforms of <tenon/data/augment.h> and its neighbors, or
+// any function of your own. It may be called by several threads at the same time. All random
+// numbers have to come from `random`, so that they are the same whichever thread calls it.
 using Step = std::function<void(Image& image, Random& random)>;
 
 // Steps that are done one after the other: Compose({RandomCrop(32, {.padding = 4}),
-// RandomHorizontalFlip()}). Every step that changes images itself, so that Compose is a Step as
-// well.
+// RandomHorizontalFlip()}). It changes images as a step does, so that Compose is a Step as well.
 class TENON_API Compose {
  public:
+  // Makes a step that changes nothing.
   Compose() = default;
-  // Throws a ValueError if a step is an empty function.
+  // Make a step of several. Throw a ValueError if one of them is an empty function.
   Compose(std::initializer_list<Step> steps) : Compose(std::vector<Step>(steps)) {}
   explicit Compose(std::vector<Step> steps);
 
+  // Does all steps with one image.
   void operator()(Image& image, Random& random) const;
   // Transforms one image (C, H, W) or each of several (N, C, H, W), u8 or f32, and returns them on
-  // cpu:0. Image i draws from random.at(i). Throws a ShapeError or DTypeError for another tensor,
-  // and whatever the steps throw.
+  // cpu:0. Image i draws from random.at(i). Throws a ShapeError for a tensor of other dimensions or
+  // without images, a DTypeError for another dtype, and whatever the steps throw.
   Tensor operator()(const Tensor& images, const Random& random = Random(0)) const;
 
+  // Returns whether there are no steps.
   bool empty() const { return steps_.empty(); }
 
  private:

@@ -16,17 +16,25 @@
 
 namespace tenon::data {
 
+// Says which batches a loader makes, and how.
 struct LoaderOptions {
-  int64_t batch_size = 64;  // at least 1
-  bool shuffle = true;      // takes a new order in each epoch, which seed and epoch determine
+  // The number of examples in a batch, at least 1; the last one may have fewer.
+  int64_t batch_size = 64;
+  // Takes a new order in each epoch, which seed and epoch determine.
+  bool shuffle = true;
+  // The seed of the order and of what augmentation draws.
   uint64_t seed = 0;
-  int workers = 2;   // threads that make batches, 0 to 1024; 0 makes each batch when it is needed
-  int prefetch = 2;  // batches to make in advance, 0 to 1024, but at least one for each worker
-  bool drop_last = false;  // leaves out the last batch if it is smaller
+  // The number of threads that make batches, from 0 to 1024; with 0 each batch is made when it is
+  // needed.
+  int workers = 2;
+  // The number of batches to make in advance, from 0 to 1024, but at least one for each worker.
+  int prefetch = 2;
+  // Leaves out the last batch if it is smaller.
+  bool drop_last = false;
   // Decides which examples an epoch has, and their order, instead of `shuffle`:
   // .sampler = WeightedRandomSampler(weights, 1000).
   Shared<Sampler> sampler = {};
-  // Makes a batch of single examples, instead of Dataset::get_batch; for examples that differ in
+  // Makes a batch of single examples, instead of Dataset::get_batch, for examples that differ in
   // shape. Several workers call it at the same time.
   std::function<Batch(std::span<const Example> examples)> collate = {};
   // Changes a batch in the worker that made it, as MixUp does. Its random numbers depend on the
@@ -34,7 +42,7 @@ struct LoaderOptions {
   std::function<Batch(Batch batch, Random& random)> transform_batch = {};
 };
 
-// The state of a loader: its next batch is number `position` of epoch `epoch`.
+// The state of a loader: its next batch is number `position` of epoch `epoch`, both counted from 0.
 struct LoaderState {
   uint64_t epoch = 0;
   int64_t position = 0;
@@ -50,11 +58,12 @@ struct LoaderState {
 // throws it again. A loader belongs to one thread. Copies are independent of each other.
 class TENON_API DataLoader {
  public:
-  // Throws a ValueError for an option outside its range. A loop and size() throw a ValueError if
-  // the data set returns a negative size. A loop throws a ValueError or IndexError for an order of
-  // the sampler that does not fit its size or the data set. It throws an OutOfMemoryError if the
-  // memory of the host cannot hold the indices of a batch or, with `shuffle`, those of all
-  // examples.
+  // Makes a loader of a data set that is shared, or of one that is copied or moved. Throws a
+  // ValueError for an option outside its range and for a null pointer. A loop and size() throw a
+  // ValueError if the data set returns a negative size. A loop throws a ValueError or IndexError
+  // for an order of the sampler that does not fit its size or the data set, a DataError if a worker
+  // cannot be started, and an OutOfMemoryError if the memory of the host cannot hold the indices of
+  // a batch or, with `shuffle`, those of all examples.
   DataLoader(std::shared_ptr<const Dataset> dataset, const LoaderOptions& options = {});
   template <class D>
     requires std::derived_from<std::remove_cvref_t<D>, Dataset>
@@ -66,21 +75,25 @@ class TENON_API DataLoader {
   ~DataLoader();
 
   class Epoch;
+  // Goes through the batches of one epoch.
   class TENON_API Iterator {
    public:
     using value_type = Batch;
     using difference_type = std::ptrdiff_t;
     using iterator_concept = std::input_iterator_tag;
 
+    // begin() calls this.
     explicit Iterator(std::unique_ptr<Epoch> epoch);
     Iterator(Iterator&&) noexcept;
     Iterator& operator=(Iterator&&) noexcept;
     ~Iterator();
 
-    // The caller owns the batch and may move it.
+    // Returns the current batch, which the caller owns and may move.
     Batch& operator*() const;
+    // Takes the next batch, and waits for it. Throws the error of a worker as the loop does.
     Iterator& operator++();
     void operator++(int) { ++*this; }
+    // Returns whether the last batch was taken.
     friend bool operator==(const Iterator& i, std::default_sentinel_t) { return i.at_end(); }
 
    private:
@@ -88,12 +101,14 @@ class TENON_API DataLoader {
     std::unique_ptr<Epoch> epoch_;
   };
 
-  // Starts an epoch and its workers.
+  // Starts an epoch and its workers, and waits for the first batch.
   Iterator begin();
+  // Returns the end, which every loop compares with.
   std::default_sentinel_t end() const { return {}; }
 
   // Returns the number of batches in an epoch.
   int64_t size() const;
+  // Return the data set and the options, with the seed that prepare_state may have set.
   const Dataset& dataset() const { return *dataset_; }
   const LoaderOptions& options() const { return options_; }
 

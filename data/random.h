@@ -7,11 +7,12 @@
 
 namespace tenon::data {
 
-// SplitMix64 (Steele, Lea, Flood 2014). Neighbouring seeds give unrelated numbers. It is for
-// reading data, where each example has a generator of its own; what operators draw comes from
-// <tenon/core/random.h>.
+// The generator SplitMix64 (Steele, Lea, Flood 2014). Neighboring seeds give unrelated numbers. It
+// is for reading data, where each example has a generator of its own; what operators draw comes
+// from <tenon/core/random.h>.
 class Random {
  public:
+  // Makes the generator for a seed; each `stream` of a seed gives other numbers.
   explicit Random(uint64_t seed, uint64_t stream = 0) : state_(mix(seed) ^ mix(~stream)) {}
 
   // Returns another generator, which depends on the state of this one and on `number`.
@@ -21,6 +22,7 @@ class Random {
     return other;
   }
 
+  // Returns the next 64 random bits.
   uint64_t next() { return mix(state_ += 0x9E3779B97F4A7C15u); }
   // Returns a number from [0, bound), all with equal probability (Lemire 2019); bound > 0.
   uint64_t below(uint64_t bound) {
@@ -34,7 +36,7 @@ class Random {
   float uniform(float low, float high) {
     return low + (high - low) * static_cast<float>(next() >> 40) * 0x1p-24f;
   }
-  // The same with the precision of f64, over [low, high].
+  // Returns the same with the precision of f64, over [low, high].
   double uniform64(double low, double high) {
     return low + (high - low) * (static_cast<double>(next() >> 11) * 0x1p-53);
   }

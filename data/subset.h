@@ -13,20 +13,28 @@
 
 namespace tenon::data {
 
+// A data set that several others may read.
 using SharedDataset = Shared<Dataset>;
 
 // The examples of a data set that have these indices, in this order. Augmentation depends on the
 // index in the whole data set.
 class TENON_API Subset : public Dataset {
  public:
-  // Throws an IndexError for an index outside of the data set, and a ValueError for a null pointer.
+  // Takes a data set and indices of its examples. Throws an IndexError for an index outside of it,
+  // and a ValueError for a null pointer or a data set of negative size.
   Subset(SharedDataset dataset, std::vector<int64_t> indices);
 
+  // Returns the number of indices.
   int64_t size() const override { return static_cast<int64_t>(indices_->size()); }
+  // Returns the examples of the data set at indices()[i] for each i of `indices`.
   Batch get_batch(std::span<const int64_t> indices) const override;
+  // Returns the example of the data set at indices()[index].
   Example get(int64_t index) const override;
+  // Returns "Subset of " and the name of the data set.
   std::string name() const override;
+  // Returns the indices in the data set.
   const std::vector<int64_t>& indices() const { return *indices_; }
+  // Returns the data set of which this is a part.
   const Dataset& dataset() const { return *dataset_; }
 
  private:
@@ -35,14 +43,15 @@ class TENON_API Subset : public Dataset {
   std::shared_ptr<const std::vector<int64_t>> indices_;
 };
 
-// A number of examples, or a share of them.
+// The length of a part for random_split: a number of examples, or a share of them.
 struct SplitLength {
+  // Takes any number.
   template <class T>
     requires std::is_arithmetic_v<T>
   SplitLength(T value) : value(static_cast<double>(value)) {}
   double value;
 };
-// Splits a data set by chance into parts that do not overlap: random_split(set, {0.9, 0.1}) or
+// Splits a data set at random into parts that do not overlap: random_split(set, {0.9, 0.1}) or
 // random_split(set, {50000, 10000}). Shares add up to 1; what their rounding leaves over goes to
 // the first parts, one each. The order is drawn from Tenon's generator, so that manual_seed decides
 // it, or from `generator` (RandomState{.seed = 42}). Throws a ValueError unless the lengths are
@@ -54,13 +63,17 @@ TENON_API std::vector<Subset> random_split(const SharedDataset& dataset,
 // The examples of several data sets, one after the other.
 class TENON_API ConcatDataset : public Dataset {
  public:
-  // Throws a ValueError if there is none, or a null pointer among them.
+  // Takes the data sets. Throws a ValueError if there is none, or a null pointer among them.
   explicit ConcatDataset(std::vector<SharedDataset> datasets);
 
+  // Returns the number of all examples.
   int64_t size() const override { return ends_.back(); }
-  // Throws a ShapeError or DTypeError if the examples of two data sets differ.
+  // Returns the examples with these indices. Throws a ShapeError if those of two data sets differ
+  // in shape or dtype.
   Batch get_batch(std::span<const int64_t> indices) const override;
+  // Returns one example, which its data set reads.
   Example get(int64_t index) const override;
+  // Returns "ConcatDataset of " and the names of the first three data sets.
   std::string name() const override;
 
  private:
@@ -74,14 +87,19 @@ class TENON_API ConcatDataset : public Dataset {
 // that. TensorDataset::transform and ImageFolderOptions::transform do the same faster.
 class TENON_API TransformedDataset : public Dataset {
  public:
-  // The data of the examples has to be u8 or f32 images (C, H, W). Throws a ValueError for a null
-  // pointer.
+  // Takes a data set whose data is u8 or f32 images (C, H, W), and the steps. Throws a ValueError
+  // for a null pointer.
   TransformedDataset(SharedDataset dataset, Compose steps);
 
+  // Returns the size of the data set.
   int64_t size() const override { return dataset_->size(); }
-  // Throws a DataError that names the example if a step refuses it.
+  // Returns images (N, C, H, W) that went through the steps, and their targets. Throws a DataError
+  // that names the example if a step refuses it or its image has another size than the first one,
+  // and a ValueError if there are no indices.
   Batch get_batch(std::span<const int64_t> indices) const override;
+  // Returns one image (C, H, W) that went through the steps, and its target.
   Example get(int64_t index) const override;
+  // Returns "transformed " and the name of the data set.
   std::string name() const override;
 
  private:

@@ -8,15 +8,20 @@
 
 namespace tenon::data {
 
+// Says what synthetic draws and how batches convert it.
 struct SyntheticOptions {
+  // The seed of everything that is drawn.
   uint64_t seed = 0;
-  double noise = 0.12;  // standard deviation of the noise of each pixel, whose range is [0, 1]
-  ToFloat pixels = {};  // how batches convert the pixels
+  // The standard deviation of the noise of each pixel, whose range is [0, 1].
+  double noise = 0.12;
+  // How batches convert the pixels.
+  ToFloat pixels = {};
 };
-// Returns `count` grey images (count, 1, 28, 28) of ten drawn shapes in random order. The classes
-// have equal numbers of images, or differ by one. The images differ in position, size, angle,
-// stroke, brightness, a distracting line, and noise. The same seed and count give the same data;
-// take another seed for test data. Throws a ValueError if the count or the noise is negative.
+// Returns a data set of `count` gray images: u8 (count, 1, 28, 28) of ten drawn shapes in random
+// order, with i64 labels (count). The classes have equal numbers of images, or differ by one. The
+// images differ in position, size, angle, stroke, brightness, a distracting line, and noise. The
+// same seed and count give the same data; take another seed for test data. Throws a ValueError if
+// the count is negative, or if the noise is negative or not finite.
 TENON_API TensorDataset synthetic(int64_t count, const SyntheticOptions& options = {});
 
 // Returns the name of a class: "disc", "ring", …. Throws an IndexError for a number outside [0,

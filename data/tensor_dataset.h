@@ -16,7 +16,9 @@ class TENON_API TensorDataset : public Dataset {
   // or is missing.
   TensorDataset(const Tensor& data, const Tensor& target);
 
+  // Returns the number of rows.
   int64_t size() const override;
+  // Returns the rows with these indices. Throws an IndexError for an index outside [0, size()).
   Batch get_batch(std::span<const int64_t> indices) const override;
 
   // Makes batches have f32 pixels, which are converted while a batch is made. The data has to be u8

@@ -31,21 +31,26 @@ class TENON_API Tokenizer {
 
   // Returns the tokens as i64 of shape (T) on cpu:0.
   Tensor encode_tensor(std::string_view text) const;
-  // Returns the text of one token, or of the tokens in a tensor of i64, i32 or u8, row by row.
+  // Return the text of one token, or of the tokens in a tensor of i64, i32 or u8, row by row. Throw
+  // an IndexError as above, and a DTypeError for a tensor of another dtype.
   std::string decode(int64_t token) const { return decode(std::span<const int64_t>(&token, 1)); }
   std::string decode(const Tensor& tokens) const;
 };
 
-// Each byte is the token of its value; there are 256. It takes any text.
+// A tokenizer that takes any text: each byte is the token of its value, from 0 to 255.
 class TENON_API ByteTokenizer final : public Tokenizer {
  public:
   using Tokenizer::decode;
+  // Returns 256.
   int64_t size() const override { return 256; }
+  // Returns the bytes of a text.
   std::vector<int64_t> encode(std::string_view text) const override;
+  // Returns the text of these bytes.
   std::string decode(std::span<const int64_t> tokens) const override;
 };
 
-// Each character that occurs in a text is a token, in the order of their code points.
+// A tokenizer for which each character that occurs in a text is a token, in the order of their code
+// points.
 class TENON_API CharVocabulary final : public Tokenizer {
  public:
   using Tokenizer::decode;
@@ -54,9 +59,12 @@ class TENON_API CharVocabulary final : public Tokenizer {
   // UTF-8.
   explicit CharVocabulary(std::string_view text);
 
+  // Returns the number of characters.
   int64_t size() const override { return static_cast<int64_t>(starts_.size()) - 1; }
-  // Throws a ValueError that names the first character that is not in the vocabulary, and its byte.
+  // Returns the token of each character. Throws a ValueError that names the first character that is
+  // not in the vocabulary, and its byte.
   std::vector<int64_t> encode(std::string_view text) const override;
+  // Returns the characters of these tokens.
   std::string decode(std::span<const int64_t> tokens) const override;
   // Returns all characters, from token 0 on. Keep this text to make the vocabulary again.
   const std::string& characters() const { return characters_; }
