@@ -19,11 +19,10 @@ namespace tenon {
 
 // Writes the parameters and persistent buffers of a model, on whatever devices they are. The file
 // is written next to `path`, read back, synced and renamed, so `path` is the old file or the new
-// one whatever happens. Waits for queued work on the tensors. Throws a CheckpointError if the
-// system refuses (no such folder, no permission, disk full, no memory, …) or if a name cannot be
-// stored.
-// With options.max_shard_size, a large model becomes several files, which appear together, by the
-// last of them; the files of the save before are removed then.
+// one whatever happens. Waits for queued work on the tensors. With options.max_shard_size, a large
+// model becomes several files, which appear together, by the last of them; the files of the save
+// before are removed then. Throws a CheckpointError if the system refuses (no such folder, no
+// permission, disk full, no memory, …) or if a name cannot be stored.
 TENON_API void save(const std::filesystem::path& path, nn::ModuleRef model,
                     const SaveOptions& options = {});
 // Writes tensors that need not belong to a model. Names such as "module.weight" are stored
@@ -31,8 +30,9 @@ TENON_API void save(const std::filesystem::path& path, nn::ModuleRef model,
 TENON_API void save(const std::filesystem::path& path, const nn::StateDict& tensors,
                     const SaveOptions& options = {});
 
-// Writes a safetensors file, which other programs read. It appears as completely as a checkpoint,
-// but has no checksums, so that a load cannot detect damage. Errors are as for save.
+// Write a safetensors file, which other programs read, of a model or of tensors. It appears as
+// completely as a checkpoint, but has no checksums, so that a load cannot detect damage. Errors are
+// as for save.
 TENON_API void save_safetensors(const std::filesystem::path& path, nn::ModuleRef model);
 TENON_API void save_safetensors(const std::filesystem::path& path, const nn::StateDict& tensors);
 
@@ -58,7 +58,8 @@ TENON_API LoadReport load(const std::filesystem::path& path, nn::ModuleRef model
 // Returns the tensors of a checkpoint, on cpu:0, in the order in which they were saved. Throws a
 // CheckpointError as above.
 TENON_API nn::StateDict load(const std::filesystem::path& path);
-// The same with options.section, options.only and options.rules; the others concern a model.
+// Returns the same with options.section, options.only and options.rules; the others concern a
+// model.
 TENON_API nn::StateDict load(const std::filesystem::path& path, const LoadOptions& options);
 // Copies values that are in memory to a model, as load(path, model) does with the values of a file.
 // options.section has no meaning here.
@@ -67,27 +68,40 @@ TENON_API LoadReport load_state_dict(nn::ModuleRef model, const nn::StateDict& t
 
 // Describes a part of a training run in a checkpoint.
 struct CheckpointPartInfo {
-  std::string name;                 // "optimizer", or "optimizer.critic" for one with a name
-  bool known = true;                // false for a part of a later release: the rest is empty
-  CheckpointValues values;          // numbers and texts
-  std::vector<NamedShape> tensors;  // in the order in which they were saved
+  // The name of the part, "optimizer", or "optimizer.critic" for one with a name.
+  std::string name;
+  // False for a part of a later release, of which the rest is empty.
+  bool known = true;
+  // The numbers and texts of the part.
+  CheckpointValues values;
+  // The tensors of the part, in the order in which they were saved.
+  std::vector<NamedShape> tensors;
 };
 // Describes the contents of a checkpoint, or of a file of another program.
 struct CheckpointInfo {
+  // A tensor that Tenon cannot make, or what else an HDF5 file holds, and the reason.
   struct Unreadable {
     std::string key;
     std::string why;
   };
-  uint64_t file_bytes = 0;  // of an index, with all of its shards
+  // The size of the file; of an index, with all of its shards.
+  uint64_t file_bytes = 0;
+  // The format of the file.
   FileFormat format = FileFormat::tenon;
-  bool unverified = false;          // the file has no checksums of Tenon's
-  uint32_t format_version = 0;      // of Tenon's format
-  std::vector<std::string> shards;  // the names of the files that an index lists; else empty
-  std::vector<NamedShape> tensors;  // in the order in which they were saved
+  // True if the file has no checksums of Tenon's.
+  bool unverified = false;
+  // The version of Tenon's format.
+  uint32_t format_version = 0;
+  // The names of the files that an index lists; empty for other files.
+  std::vector<std::string> shards;
+  // The tensors of the model, in the order in which they were saved.
+  std::vector<NamedShape> tensors;
   // The paths of wrapped models, such as "module"; nullopt if the writer did not record them.
   std::optional<std::vector<std::string>> wrappers;
-  std::vector<CheckpointPartInfo> parts;  // training_checkpoint.h; empty for a model alone
-  // Tensors that Tenon cannot make, such as those of type int8, and what else an HDF5 file holds.
+  // The parts of a training run (training_checkpoint.h); empty for a model alone.
+  std::vector<CheckpointPartInfo> parts;
+  // The tensors that Tenon cannot make, such as those of type int8, and what else an HDF5 file
+  // holds.
   std::vector<Unreadable> unreadable;
 };
 // Verifies every byte of a checkpoint and describes it, without making tensors. Of a file of

@@ -24,24 +24,30 @@
 
 namespace tenon {
 
+// Says when a manager saves, and which files stay.
 struct CheckpointManagerOptions {
-  int64_t every_steps = 0;   // saves when the number of steps is a multiple of it; 0: does not
-  double every_minutes = 0;  // saves when so much time has passed since the last save; 0: does not
-  int64_t keep = 3;          // so many of the newest files stay, at least 1
-  std::string mode = "min";  // or "max": what the best metric is
-  bool async = true;         // writes while the training goes on; the next save waits for it
-  // SIGUSR1 and SIGTERM let the next step() save, and after SIGTERM it returns false. A second
+  // Saves when the number of steps is a multiple of it; with 0 steps do not matter.
+  int64_t every_steps = 0;
+  // Saves when so many minutes have passed since the last save; with 0 time does not matter.
+  double every_minutes = 0;
+  // The number of the newest files that stay, at least 1.
+  int64_t keep = 3;
+  // Says which metric is the best: "min" the smallest, "max" the largest.
+  std::string mode = "min";
+  // Writes while the training goes on; the next save waits for it.
+  bool async = true;
+  // Lets SIGUSR1 and SIGTERM make the next step() save; after SIGTERM it returns false. A second
   // SIGTERM ends the process as usual; one that no step() has seen does so when the manager is
   // destroyed.
   bool on_signals = false;
-  // SaveOptions::max_shard_size: a file of more bytes is an index, with its shards beside it, which
-  // go when it goes.
+  // As SaveOptions::max_shard_size: a file of more bytes is an index, with its shards beside it,
+  // which go when it goes.
   uint64_t max_shard_size = 0;
 };
 
-// The files are FOLDER/step-000000000500.h5 and so on; latest.h5 is a symbolic link to the newest,
-// and best.h5 the one with the best metric, which stays when its other name is removed. Belongs to
-// one thread, and the folder to one manager at a time; a forked child does not use it.
+// Saves a run into the files FOLDER/step-000000000500.h5 and so on; latest.h5 is a symbolic link to
+// the newest, and best.h5 the one with the best metric, which stays when its other name is removed.
+// Belongs to one thread, and the folder to one manager at a time; a forked child does not use it.
 class TENON_API CheckpointManager {
  public:
   // Makes the folder if there is none, and removes what processes left that were killed while they
@@ -55,13 +61,13 @@ class TENON_API CheckpointManager {
   CheckpointManager(const CheckpointManager&) = delete;
   CheckpointManager& operator=(const CheckpointManager&) = delete;
 
-  // Loads the newest file that is whole, as load(path, run) does; nullopt if there are no files.
-  // Damaged ones are skipped, and the log and skipped() name them. A file of a later step that was
-  // written before latest.h5 counts as older: the run went back since then. Throws a
-  // CheckpointError if the files cannot be listed or all are damaged, and if one cannot be read
-  // here and now, which may be whole (no permission, too many open files, a faulty disk, no process
-  // that reads HDF5, a newer format); a DeviceError if a device of the model fails; and what load
-  // throws if the newest whole one does not fit.
+  // Loads the newest file that is whole, as load(path, run) does, and returns its report; nullopt
+  // if there are no files. Damaged ones are skipped, and the log and skipped() name them. A file of
+  // a later step that was written before latest.h5 counts as older: the run went back since then.
+  // Throws a CheckpointError if the files cannot be listed or all are damaged, and if one cannot be
+  // read here and now, which may be whole (no permission, too many open files, a faulty disk, no
+  // process that reads HDF5, a newer format); a DeviceError if a device of the model fails; and
+  // what load throws if the newest whole one does not fit.
   std::optional<CheckpointReport> resume(Checkpoint& run, const LoadOptions& options = {});
 
   // Counts a step of the run (++run.step), and saves if it is time to. Returns false once SIGTERM
@@ -78,13 +84,14 @@ class TENON_API CheckpointManager {
   // Waits until the last save is written. Throws its error.
   void wait();
 
+  // Returns the folder as an absolute path.
   const std::filesystem::path& folder() const { return folder_; }
-  // The newest file, and the one with the best metric; nullopt if there is none. Of files that an
-  // earlier process wrote, resume() finds out which is the newest that is whole: before that,
-  // nobody has looked into them.
+  // Return the newest file, and the one with the best metric; nullopt if there is none. Of files
+  // that an earlier process wrote, resume() finds out which is the newest that is whole: before
+  // that, nobody has looked into them.
   std::optional<std::filesystem::path> latest() const;
   std::optional<std::filesystem::path> best() const;
-  // Why resume() has skipped files, newest first.
+  // Returns why resume() has skipped files, the newest first.
   const std::vector<std::string>& skipped() const { return skipped_; }
 
  private:

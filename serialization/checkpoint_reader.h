@@ -19,27 +19,31 @@
 
 namespace tenon {
 
-// Belongs to one thread at a time. The file, and 128 shards of an index, stay open; that another
-// save replaces them meanwhile does no harm. Of more shards, the others are opened when they are
-// read.
+// Reads single tensors of an open file. Belongs to one thread at a time. The file, and 128 shards
+// of an index, stay open; that another save replaces them meanwhile does no harm. Of more shards,
+// the others are opened when they are read.
 class TENON_API CheckpointReader {
  public:
   CheckpointReader(CheckpointReader&&) noexcept;
   CheckpointReader& operator=(CheckpointReader&&) noexcept;
   ~CheckpointReader();
 
+  // Returns the format of the file.
   FileFormat format() const;
-  // All tensors of the model that can be read, in the order of the file.
+  // Returns all tensors of the model that can be read, in the order of the file.
   const std::vector<NamedShape>& tensors() const;
-  // The paths of wrapped models, such as "module"; nullopt if the writer did not record them.
+  // Returns the paths of wrapped models, such as "module"; nullopt if the writer did not record
+  // them.
   const std::optional<std::vector<std::string>>& wrappers() const;
+  // Returns whether there is a tensor of this name that can be read.
   bool contains(std::string_view key) const;
-  // Shape and dtype of a tensor. Throws a StateDictError if there is none.
+  // Returns shape and dtype of a tensor. Throws a StateDictError if there is none of this name, or
+  // if it cannot be read.
   const NamedShape& at(std::string_view key) const;
   // Reads a tensor, onto cpu:0 and into memory of its own. Needs memory for it alone, and reads
-  // what it has to of the file alone, which is compared with its checksums, where the format has
-  // them. Throws as at(), and a CheckpointError that names file and tensor if it is damaged or
-  // there is too little memory.
+  // only the part of the file that it has to, which is compared with its checksums, where the
+  // format has them. Throws as at() does, and a CheckpointError that names file and tensor if it is
+  // damaged or there is too little memory.
   Tensor read(std::string_view key) const;
 
  private:
@@ -50,8 +54,9 @@ class TENON_API CheckpointReader {
   std::unique_ptr<Opened> opened_;
 };
 
-// Opens a file of any format that load reads, by its contents. Everything but the values is checked
-// at once. `section` and `verify` are those of LoadOptions. Throws a CheckpointError as load does.
+// Opens a file of any format that load reads, which its contents tell. Everything but the values is
+// checked at once. `section` and `verify` are those of LoadOptions. Throws a CheckpointError as
+// load does.
 TENON_API CheckpointReader open(const std::filesystem::path& path, const std::string& section = {},
                                 bool verify = true);
 

@@ -13,12 +13,13 @@
 
 namespace tenon {
 
+// Says how names of a checkpoint and of a model are matched.
 enum class Prefix {
   automatic,  // names that differ by wrapper segments ("module.") match
   exact,      // only equal names match
 };
 
-// One step that converts the names and tensors of a file to those of a model.
+// A step that converts the names and tensors of a file to those of a model.
 struct LoadRule {
   // A regular expression (ECMAScript). Where it matches a part of a name, the part is replaced, as
   // re.sub does in Python: "^encoder\\." with "backbone." In the replacement, $1 is the first group
@@ -30,49 +31,55 @@ struct LoadRule {
   Shape permute = {};
 };
 
+// Says which tensors of a file go where, and how carefully the file is read.
 struct LoadOptions {
-  // Whether every tensor of the model and of the checkpoint must have a match. Otherwise the
+  // True if every tensor of the model and of the checkpoint must have a match; otherwise the
   // matching tensors are loaded. The shapes of matching tensors must agree in both cases.
   bool strict = true;
+  // How names are matched.
   Prefix prefix = Prefix::automatic;
-  // Which part of a PyTorch file to load, if the file is a dictionary of state dicts: "model", or
-  // "ema/model" for one inside another. Empty: the file itself is the state dict.
+  // The part of a PyTorch file to load, if the file is a dictionary of state dicts: "model", or
+  // "ema/model" for one inside another. If it is empty, the file itself is the state dict.
   std::string section = {};
   // A regular expression (ECMAScript) that is searched in the names. If it is given, only tensors
   // whose names match are loaded, and the others stay as they are; neither side has to have them.
   // The names are those of the model, without the segments of wrappers: "^backbone\\.",
   // "^(?!head\\.)". One that matches none of them is a StateDictError if the load is strict.
   std::string only = {};
-  // Applied to each name of the file, one after the other, before names are matched.
+  // Rules that are applied to each name of the file, one after the other, before names are matched.
   std::vector<LoadRule> rules = {};
-  // Whether a checkpoint of Tenon's with wrong checksums is refused. Otherwise it is read as an
-  // HDF5 file of another program: it may be damaged, or another program has changed it.
+  // Refuses a checkpoint of Tenon's with wrong checksums. If false, it is read as an HDF5 file of
+  // another program: it may be damaged, or another program has changed it.
   bool verify = true;
-  // Whether the model's values are copied into it one tensor at a time, which needs memory for the
-  // largest tensor (and for those that share memory) beside the model, and not for all of it a
-  // second time. All checks come first nevertheless, so that the file is read twice. Only if the
-  // second reading fails, as of a disk that breaks then, the model has been changed in part, and
-  // the error says so.
+  // Copies the values into the model one tensor at a time, which needs memory for the largest
+  // tensor (and for those that share memory) beside the model, and not for all of it a second time.
+  // All checks come first nevertheless, so that the file is read twice. Only if the second reading
+  // fails, for example because a disk breaks then, the model has been changed in part, and the
+  // error says so.
   bool low_memory = false;
 };
 
+// The name, shape and dtype of a tensor, without its values.
 struct NamedShape {
   std::string key;
   Shape shape;
   DType dtype = DType::f32;
 };
 
-// One side of a load.
+// The names and shapes of one side of a load: the checkpoint or the model.
 struct KeySide {
-  std::vector<NamedShape> tensors;  // keys are unique
+  // The tensors of the side, whose keys are unique.
+  std::vector<NamedShape> tensors;
   // The paths of the children of wrappers ("module", "backbone.module"), whose last segments do not
   // belong to the model itself. nullopt if the writer of the names did not record them.
   std::optional<std::vector<std::string>> wrappers;
 };
 
+// The result of map_keys: which tensors belong together, and the report of the load.
 struct KeyMap {
-  // Positions in the tensors of the checkpoint and of the model.
+  // Pairs of positions, in the tensors of the checkpoint and of the model.
   std::vector<std::pair<size_t, size_t>> pairs;
+  // What the load has to report.
   LoadReport report;
 };
 

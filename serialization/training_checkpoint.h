@@ -49,14 +49,19 @@ class DataLoader;
 template <class T>
 class CheckpointParts {
  public:
+  // A part with its name, which is empty for a part that is the only one.
   struct Named {
     Named(std::string name, T& part) : name(std::move(name)), part(&part) {}
-    std::string name;  // empty for a part that is the only one
+    std::string name;
     T* part;
   };
+  // Makes a list without parts.
   CheckpointParts() = default;
+  // Takes the only part of its kind.
   CheckpointParts(T& part) : parts_{Named("", part)} {}
+  // Takes parts with their names.
   CheckpointParts(std::initializer_list<Named> parts) : parts_(parts) {}
+  // Return iterators over the parts.
   typename std::vector<Named>::const_iterator begin() const { return parts_.begin(); }
   typename std::vector<Named>::const_iterator end() const { return parts_.end(); }
 
@@ -66,7 +71,9 @@ class CheckpointParts {
 
 // A model of a checkpoint, which lives longer than the call: a temporary one does not compile.
 struct CheckpointModel : nn::ModuleRef {
+  // Refers to no model.
   CheckpointModel() = default;
+  // Refer to a model.
   CheckpointModel(nn::ModuleRef model) : ModuleRef(model) {}
   template <class M>
     requires std::is_base_of_v<nn::ModuleTag, M>
@@ -79,32 +86,39 @@ struct CheckpointModel : nn::ModuleRef {
 // Says of which parts a checkpoint consists; those that are not given are left out. All that are
 // given have to live as long as it is used.
 struct Checkpoint {
+  // The model of the run.
   CheckpointModel model = {};
   // A second model, such as an AveragedModel of the first.
   CheckpointModel average = {};
-  // With their parameters by the names in the model, so that they fit a wrapped model, too, and
-  // groups in another order.
+  // Optimizers, with their parameters by the names in the model, so that they fit a wrapped model,
+  // too, and groups in another order.
   CheckpointParts<optim::Optimizer> optimizer = {};
+  // Schedulers and gradient scalers.
   CheckpointParts<optim::SavedSchedule> scheduler = {};
   CheckpointParts<amp::GradScaler> scaler = {};
-  // The next batch, and the seed that decides the order.
+  // Loaders: the next batch, and the seed that decides the order.
   CheckpointParts<data::DataLoader> loader = {};
-  bool random = true;  // the generator of all random operators: manual_seed
-  // These are written to the file, and set by a load.
+  // Saves the generator of all random operators, which manual_seed sets.
+  bool random = true;
+  // Numbers and values of the program's own. They are written to the file, and set by a load.
   int64_t epoch = 0;
   int64_t step = 0;
   CheckpointValues user = {};
 };
 
+// Tells what a load did with each part.
 struct TENON_API CheckpointReport {
+  // The reports of the model and of the average.
   LoadReport model;
   std::optional<LoadReport> average;
-  std::vector<std::string> loaded;  // the parts that were loaded: "model", "optimizer", "random"
-  // What was asked for and stays as it is, with the reason; empty if the load was strict.
+  // The parts that were loaded: "model", "optimizer", "random".
+  std::vector<std::string> loaded;
+  // Parts that were asked for and stay as they are, with the reason; empty if the load was strict.
   std::vector<std::string> missing;
-  std::vector<std::string> unused;  // parts of the file that nobody asked for; likewise
+  // Parts of the file that nobody asked for; empty if the load was strict.
+  std::vector<std::string> unused;
 
-  // Returns some lines: the parts, and the report of the model.
+  // Returns some lines: the parts, and the reports of the models.
   std::string str() const;
 };
 // Prints report.str().
@@ -116,7 +130,7 @@ TENON_API std::ostream& operator<<(std::ostream& out, const CheckpointReport& re
 TENON_API void save(const std::filesystem::path& path, const Checkpoint& run,
                     const SaveOptions& options = {});
 
-// Brings a file to all parts, and sets epoch, step and user of `run`. Everything is read and
+// Loads all parts from a file, and sets epoch, step and user of `run`. Everything is read and
 // checked before anything is changed: if it throws, all parts are as they were. Throws a
 // CheckpointError if the file is missing or damaged, and a StateDictError if
 //
@@ -132,17 +146,19 @@ TENON_API void save(const std::filesystem::path& path, const Checkpoint& run,
 // but the models, leaves those tensors out.
 TENON_API CheckpointReport load(const std::filesystem::path& path, Checkpoint& run,
                                 const LoadOptions& options = {});
-// The same for parts that are listed in the call, if epoch, step and user do not matter.
+// Does the same for parts that are listed in the call, if epoch, step and user do not matter.
 TENON_API CheckpointReport load(const std::filesystem::path& path, Checkpoint&& run,
                                 const LoadOptions& options = {});
 
 // A save that runs while the training goes on.
 class TENON_API PendingSave {
  public:
-  PendingSave();  // none
+  // Makes one for no save: it is ready.
+  PendingSave();
   PendingSave(PendingSave&&) noexcept;
-  PendingSave& operator=(PendingSave&&) noexcept;  // waits for its own save, as the destructor
-  // Waits. An error that nobody has asked for is written to the log.
+  // Waits for its own save, as the destructor does, and takes over the other.
+  PendingSave& operator=(PendingSave&&) noexcept;
+  // Waits for the save. An error that nobody has asked for is written to the log.
   ~PendingSave();
 
   // Returns whether wait() would return at once.
@@ -158,9 +174,10 @@ class TENON_API PendingSave {
   std::unique_ptr<Work> work_;
 };
 
-// Copies the values of all parts to the memory of the host, for which it waits, and writes the file
-// in a thread of its own. The parts may change meanwhile. Saves of one path are written in the
-// order in which they began. Throws what save throws before it writes.
+// Saves a run as save does, while the training goes on: it copies the values of all parts to the
+// memory of the host, for which it waits, and writes the file in a thread of its own. The parts may
+// change meanwhile. Saves of one path are written in the order in which they began. Throws what
+// save throws before it writes, and a CheckpointError if no thread can be started.
 [[nodiscard]] TENON_API PendingSave save_async(const std::filesystem::path& path,
                                                const Checkpoint& run,
                                                const SaveOptions& options = {});

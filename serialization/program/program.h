@@ -32,12 +32,16 @@ namespace tenon {
 class TENON_API NamedTensors {
  public:
   using Entry = std::pair<std::string, Tensor>;
+  // Makes an empty list.
   NamedTensors() = default;
+  // Takes {{"x", x}, {"y", y}}.
   NamedTensors(std::initializer_list<Entry> entries) : entries_(entries) {}
+  // Adds a tensor at the end.
   void add(std::string name, Tensor tensor) {
     entries_.emplace_back(std::move(name), std::move(tensor));
   }
 
+  // Returns the number of tensors.
   size_t size() const { return entries_.size(); }
   // Returns the first tensor of that name, or null.
   const Tensor* find(std::string_view name) const;
@@ -49,6 +53,7 @@ class TENON_API NamedTensors {
     return at_place(std::in_range<int64_t>(place) ? static_cast<int64_t>(place)
                                                   : std::numeric_limits<int64_t>::max());
   }
+  // Return iterators over pairs of name and tensor.
   std::vector<Entry>::const_iterator begin() const { return entries_.begin(); }
   std::vector<Entry>::const_iterator end() const { return entries_.end(); }
 
@@ -59,35 +64,51 @@ class TENON_API NamedTensors {
 
 // A number that a program keeps and uses in each run.
 struct ProgramNumber {
-  std::string name;     // "lr", or "step"
-  double value = 0;     // of the next run
-  bool counts = false;  // it grows by one with each run, and cannot be set
+  // The name of the number, "lr" or "step".
+  std::string name;
+  // Its value in the next run.
+  double value = 0;
+  // True if it grows by one with each run, and cannot be set.
+  bool counts = false;
 };
 
+// An operator that a program runs.
 struct ProgramOperator {
-  std::string name;                         // "conv2d"
-  std::string module;                       // in which it was recorded; empty outside modules
-  std::vector<NamedShape> inputs, outputs;  // their keys are empty
+  // The name of the operator, "conv2d".
+  std::string name;
+  // The module in which it was recorded; empty outside of modules.
+  std::string module;
+  // What it takes and returns; their keys are empty.
+  std::vector<NamedShape> inputs, outputs;
 };
 
-// What a program file says of itself.
+// Describes what is in a program file.
 struct ProgramInfo {
+  // The size of the file.
   uint64_t file_bytes = 0;
-  uint32_t format_version = 0;   // of the file, as of a checkpoint
-  uint32_t program_version = 0;  // of what describes the program
-  std::string device;            // on which it was recorded
+  // The version of the file, as of a checkpoint, and that of what describes the program.
+  uint32_t format_version = 0;
+  uint32_t program_version = 0;
+  // The device on which it was recorded.
+  std::string device;
+  // The inputs and outputs, and the tensors that the program uses.
   std::vector<NamedShape> inputs, outputs, tensors;
+  // The numbers that it uses.
   std::vector<ProgramNumber> numbers;
-  std::vector<ProgramOperator> operators;  // in order
-  uint64_t tensor_bytes = 0;               // of the tensors
-  uint64_t inside_bytes = 0;               // of what a run makes, if nothing shared memory
-  uint32_t draws = 0;                      // of random numbers in a run
+  // The operators in the order in which they run.
+  std::vector<ProgramOperator> operators;
+  // The bytes of the tensors, and those of what a run makes, if nothing shared memory.
+  uint64_t tensor_bytes = 0;
+  uint64_t inside_bytes = 0;
+  // How often a run draws random numbers.
+  uint32_t draws = 0;
 };
 
+// Says where and how a program runs.
 struct ProgramOptions {
-  // Where it runs; by default on the device on which it was recorded.
+  // The device; by default the one on which the program was recorded.
   std::optional<Device> device = {};
-  // As in CompilePasses: plans that stay the same from run to run are queued by one call.
+  // Queues plans that stay the same from run to run by one call, as in CompilePasses.
   bool device_graphs = true;
 };
 
@@ -105,32 +126,37 @@ class TENON_API Program {
   Program& operator=(Program&&) noexcept;
   ~Program();
 
-  // Runs it once. Each input has to be there, with the dtype, shape, strides and device that
-  // inputs() and device() say. Returns its outputs, in order; they are computed when they are read.
-  // Throws a ValueError, ShapeError, DTypeError or DeviceError for inputs that do not fit, and has
-  // done nothing then.
+  // Runs the program once and returns its outputs, in order; they are computed when they are read.
+  // Each input has to be there, with the dtype, shape, strides and device that inputs(),
+  // input_strides() and device() say. Throws a ValueError, ShapeError, DTypeError or DeviceError
+  // for inputs that do not fit, and has done nothing then.
   NamedTensors run(const NamedTensors& inputs);
 
+  // Returns the device on which it runs.
   Device device() const;
-  // The same as what inspect_program says, except for numbers, which have their present values.
+  // Return the same as what inspect_program says, except for numbers, which have their present
+  // values.
   const std::vector<NamedShape>& inputs() const;
   const std::vector<NamedShape>& outputs() const;
   std::vector<ProgramNumber> numbers() const;
-  // Returns the strides that an input has to have.
+  // Returns the strides that an input has to have. Throws a ValueError that lists the names if
+  // there is none.
   Strides input_strides(std::string_view name) const;
-  // Returns a number. Throws a ValueError that lists the names if there is none.
+  // Returns the present value of a number. Throws a ValueError that lists the names if there is
+  // none.
   double number(std::string_view name) const;
-  // Sets a learning rate. Throws a ValueError if there is no such number, if it counts, or unless
-  // the value is finite and at least 0.
+  // Sets a number, such as a learning rate, for the next runs. Throws a ValueError if there is no
+  // such number, if it counts, or unless the value is finite and at least 0.
   void set(std::string_view name, double value);
-  // Restarts the program's own generator of random numbers, which goes on where that of the process
-  // was when the function was saved.
+  // Restarts the program's own generator of random numbers, which otherwise goes on where that of
+  // the process was when the function was saved.
   void manual_seed(uint64_t seed);
   // Returns a tensor that the program uses, such as a weight: a copy on its device. Throws a
   // ValueError that lists some names if there is none.
   Tensor tensor(std::string_view name) const;
 
-  // Writes the program with its state of now. Errors are those of tenon::save.
+  // Writes the program with its present tensors, numbers and generator. Errors are those of
+  // tenon::save.
   void save(const std::filesystem::path& path) const;
 
  private:
@@ -140,8 +166,8 @@ class TENON_API Program {
   std::unique_ptr<State> state_;
 };
 
-// Verifies every byte of a program file and describes it, without a device. Throws as
-// Program::load.
+// Verifies every byte of a program file and describes it, without a device. Throws as Program::load
+// does.
 TENON_API ProgramInfo inspect_program(const std::filesystem::path& path);
 
 }  // namespace tenon
