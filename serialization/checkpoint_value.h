@@ -30,7 +30,7 @@ class TENON_API CheckpointValue {
   // Keeps a tensor, whose values are shared.
   CheckpointValue(Tensor tensor) : value_(std::move(tensor)) {}
 
-  // Return what the value is.
+  // Return whether the value is a number, a text or a tensor.
   bool is_number() const { return value_.index() < 3; }
   bool is_text() const { return std::holds_alternative<std::string>(value_); }
   bool is_tensor() const { return std::holds_alternative<Tensor>(value_); }
@@ -44,7 +44,7 @@ class TENON_API CheckpointValue {
   int64_t whole() const;
   // Returns a whole number from 0 to 2^64 - 1, likewise.
   uint64_t natural() const;
-  // Return a text and a tensor.
+  // Return the text or the tensor.
   const std::string& text() const;
   const Tensor& tensor() const;
 

@@ -16,9 +16,9 @@
 
 namespace tenon::sdk {
 
-// The end of an `init`: hands `table` over, as much of it as the host has room for, and sets
-// struct_size to that. Refused are hosts that have less room than ABI 1.0 gives, and a plugin in
-// which two kernels are registered for one operator.
+// Hands `table` over at the end of an `init`, as much of it as the host has room for, and sets
+// struct_size to that. Returns an error for a host that has less room than ABI 1.0 gives, and for a
+// plugin in which two kernels are registered for one operator.
 inline tn_error* fill_table(tn_backend_api* api, const tn_backend_api& table) noexcept {
   return guard([&] {
     if (api->struct_size < TN_BACKEND_API_SIZE_1_0)
@@ -36,17 +36,18 @@ inline tn_error* fill_table(tn_backend_api* api, const tn_backend_api& table) no
   });
 }
 
-// What a device says about itself; see tn_device_info.
+// What a device says about itself; see tn_device_info. Sizes of memory are in bytes, and 0 where
+// they are not known.
 struct DeviceFacts {
   tn_device_flags flags = 0;
   std::string_view name;
-  uint64_t memory_total = 0, memory_free = 0;  // bytes; 0 where unknown
+  uint64_t memory_total = 0, memory_free = 0;
   uint32_t threads = 0;
   std::string_view architecture = {}, driver = {};
 };
 
 namespace detail {
-// As much of `text` as fits, cut between two characters of UTF-8 and ended by a NUL.
+// Writes as much of `text` as fits, cut between two characters of UTF-8 and ended by a NUL.
 template <size_t N>
 void put_text(char (&to)[N], std::string_view text) {
   size_t size = std::min(text.size(), N - 1);
@@ -74,6 +75,7 @@ inline void fill_info(tn_device_info* info, const DeviceFacts& facts) noexcept {
 
 // ---- A device whose memory is the host's: functions for its table ------------------------------
 
+// Offers one kind of memory, that of the host, aligned to 64 bytes.
 inline tn_error* host_memory_kinds(tn_device*, const tn_memory_kind* const** kinds,
                                    size_t* count) noexcept {
   static constexpr tn_memory_kind kHost{sizeof(tn_memory_kind), "host",
@@ -84,6 +86,8 @@ inline tn_error* host_memory_kinds(tn_device*, const tn_memory_kind* const** kin
   return nullptr;
 }
 
+// Allocates memory of the host, aligned to 64 bytes. Returns TN_CODE_OUT_OF_MEMORY if there is
+// none, and TN_CODE_INVALID_ARGUMENT for another kind than 0.
 inline tn_error* host_memory_alloc(tn_device*, uint32_t kind, uint64_t bytes,
                                    void** memory) noexcept {
   return guard([&] {
@@ -96,11 +100,13 @@ inline tn_error* host_memory_alloc(tn_device*, uint32_t kind, uint64_t bytes,
   });
 }
 
+// Frees what host_memory_alloc has allocated.
 inline void host_memory_free(tn_device*, uint32_t, void* memory, uint64_t) noexcept {
   std::free(memory);
 }
 
-// For caller's-thread devices. Those with the streams of sdk/streams.h queue the copy instead.
+// Copies on the thread that calls it, for devices without streams. Those with the streams of
+// sdk/streams.h queue the copy instead.
 inline tn_error* host_copy(tn_device*, const tn_copy* copy, tn_stream*) noexcept {
   if (copy->bytes > 0) std::memcpy(copy->dst, copy->src, copy->bytes);
   return nullptr;
@@ -109,7 +115,7 @@ inline tn_error* host_copy(tn_device*, const tn_copy* copy, tn_stream*) noexcept
 // ---- Plans
 // ---------------------------------------------------------------------------------------
 
-// plan_create of a plugin whose kernels register themselves.
+// The plan_create of a plugin whose kernels register themselves.
 inline tn_error* plan_of_kernels(tn_device* device, const tn_op_request* request,
                                  tn_plan** plan) noexcept {
   return guard([&] { *plan = create_plan(device, *request); });
@@ -118,7 +124,7 @@ inline tn_error* plan_of_kernels(tn_device* device, const tn_op_request* request
 // ---- An overlay of kernels that register themselves ------------------------------------------
 
 // Fills the table of an overlay that keeps nothing for each device, whose index is that of the
-// device below: the end of its `init`.
+// device below, at the end of its `init`. Its kernels register themselves.
 inline tn_error* fill_overlay(tn_backend_api* api) noexcept {
   static char kDevice;  // never read; a device is a pointer other than null
   tn_backend_api table{};
@@ -132,9 +138,9 @@ inline tn_error* fill_overlay(tn_backend_api* api) noexcept {
   return fill_table(api, table);
 }
 
-// The constants that `tn_plugin_entry` of a plugin is: `extern "C" TN_EXPORT constexpr
-// tn_plugin_info tn_plugin_entry = device_plugin("name", "1.0", init);`. An overlay of a higher
-// priority is asked before the others over the same backend.
+// Return what `tn_plugin_entry` of a plugin is: `extern "C" TN_EXPORT constexpr tn_plugin_info
+// tn_plugin_entry = device_plugin("name", "1.0", init);`. An overlay is a plugin over the backend
+// `over`; one of a higher priority is asked before the others over the same backend.
 constexpr tn_plugin_info device_plugin(const char* name, const char* version,
                                        decltype(tn_plugin_info::init) init) {
   return {sizeof(tn_plugin_info),

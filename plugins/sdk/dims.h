@@ -1,4 +1,4 @@
-// Operators along one dimension: which, and how the tensors at hand look from there.
+// Operators along one dimension: which it is, and how the tensors look from there.
 #pragma once
 
 #include <algorithm>
@@ -9,8 +9,8 @@
 
 namespace tenon::sdk {
 
-// The attribute "dim" of an operator on `d`; refused where there is no such dimension. A single
-// number is taken for a tensor of one dimension.
+// Returns the attribute "dim" of an operator on `d`. Throws TN_CODE_INVALID_ARGUMENT if there is no
+// such dimension. A single number is taken for a tensor of one dimension.
 inline size_t dim_of(const Request& request, const tn_tensor_desc& d) {
   const int64_t dim = request.get_int("dim");
   if (dim < 0 || dim >= std::max<int64_t>(1, d.rank))
@@ -22,6 +22,7 @@ inline size_t dim_of(const Request& request, const tn_tensor_desc& d) {
 struct Lines {
   int64_t outer = 1, size = 1, inner = 1;
 
+  // Returns the lines of a tensor along `dim`.
   static Lines of(const tn_tensor_desc& d, size_t dim) {
     Lines l;
     for (size_t k = 0; k < d.rank; ++k)
@@ -30,12 +31,12 @@ struct Lines {
   }
 };
 
-// The stride of a contiguous tensor along `dim`, in elements.
+// Returns the stride of a contiguous tensor along `dim`, in elements.
 inline int64_t stride_of(const tn_tensor_desc& whole, size_t dim) {
   return Lines::of(whole, dim).inner;
 }
 
-// The part of contiguous `whole` that has the shape of `part`, every `step`th along `dim`.
+// Returns the part of contiguous `whole` that has the shape of `part`, every `step`th along `dim`.
 inline tn_tensor_desc section(const tn_tensor_desc& whole, const tn_tensor_desc& part, size_t dim,
                               int64_t step) {
   tn_tensor_desc d = part;
@@ -47,7 +48,8 @@ inline tn_tensor_desc section(const tn_tensor_desc& whole, const tn_tensor_desc&
   return d;
 }
 
-// `d` seen from an index: the index's shape, and no step along `dim`, for which the index speaks.
+// Returns `d` as an index walks over it: in the index's shape, and without a step along `dim`, for
+// which the index stands.
 inline tn_tensor_desc without_dim(const tn_tensor_desc& d, const tn_tensor_desc& index,
                                   size_t dim) {
   tn_tensor_desc seen = d;

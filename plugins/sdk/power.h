@@ -8,8 +8,8 @@
 
 namespace tenon::sdk {
 
-// a to the power of b, by squaring. What grows too large wraps around; to a negative power it is 0,
-// except for bases 1 and -1.
+// Returns a to the power of b, by squaring. What grows too large wraps around; to a negative power
+// it is 0, except for bases 1 and -1.
 template <class T>
 TN_HD constexpr T whole_power(T a, T b) {
   static_assert(std::is_integral_v<T>);

@@ -14,20 +14,23 @@
 
 namespace tenon::sdk {
 
-// How many inputs, outputs and scalars each run of a plan has. A tn_run says so itself from ABI 1.2
-// on; the request has said it ever since 1.0, so a plan that keeps these works under every host.
+// Says how many inputs, outputs and scalars each run of a plan has. A tn_run says so itself from
+// ABI 1.2 on; the request has said it ever since 1.0, so a plan that keeps these works under every
+// host.
 struct RunCounts {
   size_t inputs = 0, outputs = 0, scalars = 0;
 
+  // Returns the counts of a request.
   static RunCounts of(const tn_op_request& request) {
     return {request.num_inputs, request.num_outputs, request.num_scalars};
   }
 };
 
-// A copy of a tn_run that outlives the call: of its pointers, scalars and versions. The memory to
+// Copies a tn_run, so that it outlives the call: its pointers, scalars and versions. The memory to
 // which they point, and the workspace, live until the stream has done the work.
 class OwnedRun {
  public:
+  // Makes the copy.
   OwnedRun(const tn_run& run, const RunCounts& counts)
       : counts_(counts), workspace_(run.workspace) {
     pointers_.reserve(counts.inputs + counts.outputs);
@@ -38,7 +41,8 @@ class OwnedRun {
       versions_.assign(run.input_versions, run.input_versions + counts.inputs);
   }
 
-  // For a plan that computes on the calling thread. Valid as long as this object lives.
+  // Returns the run for a plan that computes on the calling thread. It is valid as long as this
+  // object lives.
   tn_run args() const {
     return {sizeof(tn_run),
             pointers_.data(),

@@ -20,13 +20,16 @@
 
 namespace tenon::sdk {
 
+// Pairs of key and value that an error carries (tn_error.details).
 using Details = std::vector<std::pair<std::string, std::string>>;
 
-// What kernel code throws; `guard` turns it into a tn_error.
+// The exception that kernel code throws; `guard` turns it into a tn_error.
 class Error : public std::exception {
  public:
+  // Makes an error of a code, a text and details.
   Error(tn_code code, std::string message, Details details = {})
       : code_(code), message_(std::move(message)), details_(std::move(details)) {}
+  // Return the text, the code and the details.
   const char* what() const noexcept override { return message_.c_str(); }
   tn_code code() const { return code_; }
   const Details& details() const { return details_; }
@@ -37,6 +40,8 @@ class Error : public std::exception {
   Details details_;
 };
 
+// Throw an Error with TN_CODE_UNSUPPORTED, for what another plugin may be able to do. `why` is a
+// text, or a format with values (see text.h).
 [[noreturn]] inline void unsupported(std::string why) {
   throw Error(TN_CODE_UNSUPPORTED, std::move(why));
 }
@@ -54,13 +59,13 @@ struct OwnedError {
   Details details;
   std::vector<tn_key_value> table;
 };
-// Where even the error object cannot be allocated.
+// Is returned where even the error object cannot be allocated.
 inline tn_error out_of_memory_error{
     sizeof(tn_error), TN_CODE_OUT_OF_MEMORY, "out of host memory", 0, nullptr, [](tn_error*) {}};
 }  // namespace detail
 
-// Details are taken by reference: a copy for the call would be made by the caller, where running
-// out of memory ends the process.
+// Makes an error object for the host, which destroys it. Details are taken by reference: a copy for
+// the call would be made by the caller, where running out of memory ends the process.
 inline tn_error* make_error(tn_code code, std::string_view message,
                             const Details& details = {}) noexcept {
   try {
@@ -90,7 +95,8 @@ inline Details details_of(const tn_error& e) {
 inline const char* message_of(const tn_error& e) { return e.message ? e.message : ""; }
 }  // namespace detail
 
-// Runs `body` and turns whatever it throws into an error object.
+// Runs `body` and returns whatever it throws as an error object, or NULL. What is no sdk::Error
+// becomes TN_CODE_INTERNAL, and std::bad_alloc TN_CODE_OUT_OF_MEMORY.
 template <class F>
 tn_error* guard(F&& body) noexcept {
   try {
@@ -107,7 +113,7 @@ tn_error* guard(F&& body) noexcept {
   }
 }
 
-// An error object of one's own that says what `e` says.
+// Returns a new error object that says what `e` says.
 inline tn_error* copy_error(const tn_error& e) noexcept {
   tn_error* copy = nullptr;
   tn_error* none =
@@ -115,7 +121,7 @@ inline tn_error* copy_error(const tn_error& e) noexcept {
   return none ? none : copy;
 }
 
-// Ends `e` and throws what it said, with those of the details `more` that it did not have.
+// Destroys `e` and throws what it said, with those of the details `more` that it did not have.
 [[noreturn]] inline void throw_error(tn_error* e, const Details& more = {}) {
   const std::unique_ptr<tn_error, void (*)(tn_error*)> owned(e, e->destroy);
   Details details = detail::details_of(*e);
@@ -125,14 +131,15 @@ inline tn_error* copy_error(const tn_error& e) noexcept {
   throw Error(e->code, detail::message_of(*e), std::move(details));
 }
 
+// Returns the number of elements of a tensor.
 inline int64_t numel(const tn_tensor_desc& d) {
   int64_t n = 1;
   for (uint32_t i = 0; i < d.rank; ++i) n *= d.shape[i];
   return n;
 }
 
-// Row-major without gaps. Dimensions of size 1 may have any stride; so may everything in an empty
-// tensor.
+// Returns whether a tensor is row-major without gaps. Dimensions of size 1 may have any stride; so
+// may everything in an empty tensor.
 inline bool is_contiguous(const tn_tensor_desc& d) {
   int64_t expected = 1;
   for (uint32_t i = d.rank; i-- > 0;) {
@@ -143,38 +150,47 @@ inline bool is_contiguous(const tn_tensor_desc& d) {
   return true;
 }
 
+// Returns the size of an element in bytes; 0 for a dtype that is not known.
 inline size_t dtype_size(tn_dtype t) {
   constexpr size_t sizes[] = {4, 8, 2, 2, 8, 4, 1, 1};
   return t >= 0 && t <= TN_BOOL ? sizes[t] : 0;
 }
 
+// Returns "f32", "f64", …, "bool"; "?" for a dtype that is not known.
 inline const char* dtype_name(tn_dtype t) {
   constexpr const char* names[] = {"f32", "f64", "f16", "bf16", "i64", "i32", "u8", "bool"};
   return t >= 0 && t <= TN_BOOL ? names[t] : "?";
 }
 
-// A tn_op_request with checked access. A missing required attribute is an invalid-argument error,
-// never a crash.
+// Gives checked access to a tn_op_request, which has to outlive it. What is missing is a
+// TN_CODE_INVALID_ARGUMENT, never a crash.
 class Request {
  public:
+  // Takes a request of the host.
   explicit Request(const tn_op_request& raw) : raw_(raw) {}
+  // Returns the name of the operator.
   std::string_view op() const { return raw_.op; }
+  // Return the number of inputs and outputs, absent ones included.
   size_t num_inputs() const { return raw_.num_inputs; }
   size_t num_outputs() const { return raw_.num_outputs; }
-  // How many scalars each run will have.
+  // Returns how many scalars each run will have.
   size_t num_scalars() const { return raw_.num_scalars; }
+  // Return whether an input or output is there.
   bool has_input(size_t i) const { return i < raw_.num_inputs && raw_.inputs[i]; }
   bool has_output(size_t i) const { return i < raw_.num_outputs && raw_.outputs[i]; }
+  // Return the descriptor of an input or output, or throw if it is absent.
   const tn_tensor_desc& input(size_t i) const {
     return required(has_input(i) ? raw_.inputs[i] : nullptr, "input", i);
   }
   const tn_tensor_desc& output(size_t i) const {
     return required(has_output(i) ? raw_.outputs[i] : nullptr, "output", i);
   }
+  // Returns the input in whose memory an output lies, or -1.
   int32_t alias(size_t output) const {
     return raw_.aliases && output < raw_.num_outputs ? raw_.aliases[output] : -1;
   }
 
+  // Returns an attribute, or NULL if there is none of this name.
   const tn_attr* find(std::string_view name) const {
     for (size_t i = 0; i < raw_.num_attrs; ++i)
       if (name == raw_.attrs[i]->name) {
@@ -183,13 +199,14 @@ class Request {
       }
     return nullptr;
   }
-  // The name of an attribute that nobody has looked for, or NULL: one of a newer core, which means
-  // something that this plugin does not do.
+  // Returns the name of an attribute that nobody has looked for, or NULL: one of a newer core,
+  // which means something that this plugin does not do.
   const char* unread() const {
     for (size_t i = 0; i < raw_.num_attrs; ++i)
       if (i >= 64 || !(read_ >> i & 1)) return raw_.attrs[i]->name;
     return nullptr;
   }
+  // Return the value of an attribute, or throw if it is missing or of another kind.
   int64_t get_int(std::string_view name) const { return attr(name, TN_ATTR_INT).i; }
   double get_float(std::string_view name) const { return attr(name, TN_ATTR_FLOAT).f; }
   bool get_bool(std::string_view name) const { return attr(name, TN_ATTR_BOOL).i != 0; }
@@ -198,6 +215,7 @@ class Request {
     auto& a = attr(name, TN_ATTR_INTS);
     return {a.ints, a.ints + a.num_ints};
   }
+  // Returns the same, or `otherwise` if it is missing.
   bool get_bool(std::string_view name, bool otherwise) const {
     return find(name) ? get_bool(name) : otherwise;
   }
@@ -218,20 +236,22 @@ class Request {
   mutable uint64_t read_ = 0;  // bit i: attribute i was looked for
 };
 
+// What the host has to know of a plan: bytes of workspace for each run, an estimate of a run's time
+// in nanoseconds (0 if there is none), and the flags TN_PLAN_*.
 struct PlanOptions {
   uint64_t workspace_bytes = 0;
   uint64_t cost_ns = 0;
-  tn_plan_flags flags = 0;  // TN_PLAN_*
+  tn_plan_flags flags = 0;
 };
 
-// The version of an input (tn_run.input_versions); 0 where nothing is known of it, as under a host
-// older than ABI 1.2.
+// Returns the version of an input (tn_run.input_versions); 0 where nothing is known of it, as under
+// a host older than ABI 1.2.
 inline uint64_t input_version(const tn_run& run, size_t input) {
   return TN_HAS(tn_run, &run, input_versions) && run.input_versions ? run.input_versions[input] : 0;
 }
 
-// A plan whose run is a C++ callable `void(const tn_run&)`, which may throw and owns whatever was
-// prepared.
+// Makes a plan whose run is a C++ callable `void(const tn_run&)`, which may throw and owns whatever
+// was prepared.
 template <class F>
 tn_plan* make_plan(F body, PlanOptions options = {}) {
   struct Plan {
@@ -248,15 +268,16 @@ tn_plan* make_plan(F body, PlanOptions options = {}) {
   return &plan->head;
 }
 
-// Makes a plan or throws; throws TN_CODE_UNSUPPORTED with the reason where it cannot. Never
+// Makes a plan of a kernel, or throws TN_CODE_UNSUPPORTED with the reason if it cannot. It never
 // returns NULL, which would give no reason.
 using Factory = tn_plan* (*)(tn_device* device, const Request& request);
 
-// Kernel files register themselves: `static const Kernel registration({"exp", "log"},
-// make_unary);`. No central list, and no memory: what a library throws while it is loaded leaves
-// the dynamic linker half done.
+// Registers the kernel of a file: `static const Kernel registration({"exp", "log"}, make_unary);`.
+// There is no central list, and it allocates no memory: what a library throws while it is loaded
+// leaves the dynamic linker half done.
 class Kernel {
  public:
+  // Registers `factory` for at most 40 operators.
   template <size_t N>
   Kernel(const char* const (&ops)[N], Factory factory)
       : count_(N), factory_(factory), next_(first_) {
@@ -266,6 +287,7 @@ class Kernel {
   }
   Kernel(const Kernel&) = delete;
 
+  // Returns the factory that is registered for an operator, or NULL.
   static Factory find(std::string_view op) {
     for (auto* k = first_; k; k = k->next_)
       for (size_t i = 0; i < k->count_; ++i)
@@ -273,7 +295,7 @@ class Kernel {
     return nullptr;
   }
 
-  // An operator that has two kernels, or NULL.
+  // Returns an operator that has two kernels, or NULL.
   static const char* registered_twice() {
     for (auto* k = first_; k; k = k->next_)
       for (size_t i = 0; i < k->count_; ++i)
@@ -282,7 +304,8 @@ class Kernel {
   }
 
  private:
-  // Whether `op` is among the operators from number `from` on, or among those of later kernels.
+  // Returns whether `op` is among the operators from number `from` on, or among those of later
+  // kernels.
   bool among(size_t from, std::string_view op) const {
     for (auto* k = this; k; k = k->next_, from = 0)
       for (size_t i = from; i < k->count_; ++i)
@@ -298,6 +321,9 @@ class Kernel {
   static inline constinit const Kernel* first_ = nullptr;
 };
 
+// Returns a plan of the kernel that is registered for the operator. Throws TN_CODE_UNSUPPORTED if
+// there is none, or if the request has an attribute that the kernel has not looked for; and what
+// the kernel throws.
 inline tn_plan* create_plan(tn_device* device, const tn_op_request& raw) {
   auto factory = Kernel::find(raw.op);
   if (!factory) unsupported("no kernel for operator \"" + std::string(raw.op) + "\"");
@@ -314,8 +340,8 @@ inline tn_plan* create_plan(tn_device* device, const tn_op_request& raw) {
   return plan;
 }
 
-// A `supports` that cannot disagree with plan_create: makes a plan and throws it away. Hosts of
-// ABI 1.1 plan without asking it.
+// A `supports` that cannot disagree with plan_create: it makes a plan and destroys it. Hosts of ABI
+// 1.1 plan without asking it.
 inline tn_error* supports_by_creating(tn_device* device, const tn_op_request* raw) noexcept {
   return guard([&] {
     auto* plan = create_plan(device, *raw);
@@ -323,8 +349,8 @@ inline tn_error* supports_by_creating(tn_device* device, const tn_op_request* ra
   });
 }
 
-// Splits [0, n) over the shared threads; `body(begin, end, slot)` may throw, and the first
-// exception comes out here.
+// Splits [0, n) over the shared threads, into parts of at least `grain` unless n is smaller.
+// `body(begin, end, slot)` may throw, and the first exception comes out here.
 template <class F>
 void parallel_for(const tn_host& host, int64_t n, int64_t grain, F&& body) {
   struct Context {

@@ -28,9 +28,10 @@
 
 namespace tenon::sdk {
 
-// The first error of several pieces of work; later ones are dropped.
+// Keeps the first error of several pieces of work; later ones are dropped.
 class FirstError {
  public:
+  // Holds no error.
   FirstError() = default;
   FirstError(FirstError&& other) noexcept : error_(std::exchange(other.error_, nullptr)) {}
   FirstError& operator=(FirstError&& other) noexcept {
@@ -46,15 +47,16 @@ class FirstError {
   void attempt(F&& work) noexcept {
     keep(guard(work));
   }
-  // Takes an error, or NULL.
+  // Takes over an error, or NULL.
   void keep(tn_error* error) noexcept {
     if (!error_)
       error_ = error;
     else if (error)
       error->destroy(error);
   }
+  // Returns whether there is an error.
   explicit operator bool() const { return error_ != nullptr; }
-  // For whoever asks: an error object of its own each time, or NULL.
+  // Returns the error as a new object, which the caller owns, or NULL.
   tn_error* copy() const noexcept { return error_ ? copy_error(*error_) : nullptr; }
 
  private:
@@ -65,14 +67,15 @@ class FirstError {
 // queued.
 class ThreadStream {
  public:
-  // What a task throws (sdk::Error, …) is reported by the next event.
+  // A piece of work. What it throws (sdk::Error, …) is reported by the next event.
   using Task = std::function<void()>;
 
+  // Starts the thread.
   ThreadStream() : worker_([this] { work(); }) { enlist(); }
   ThreadStream(const ThreadStream&) = delete;
   ~ThreadStream() { finish(); }
 
-  // Throws where there is no memory for it; nothing is queued then.
+  // Queues a task. Throws if there is no memory for it; nothing is queued then.
   void push(Task task) {
     {
       std::lock_guard lock(mutex_);
@@ -86,14 +89,14 @@ class ThreadStream {
     std::unique_lock lock(mutex_);
     idle_.wait(lock, [&] { return queue_.empty() && !busy_; });
   }
-  // Whether there is work that has not begun.
+  // Returns whether there is work that has not begun.
   bool has_queued() {
     std::lock_guard lock(mutex_);
     return !queue_.empty();
   }
 
-  // Waits, and ends the thread. A class that derives from this one and has members that its tasks
-  // use calls it in its destructor, before they are gone.
+  // Waits for all that is queued, and ends the thread. A class that derives from this one and has
+  // members that its tasks use calls it in its destructor, before they are gone.
   void finish() {
     if (!worker_.joinable()) return;
     {
@@ -105,13 +108,13 @@ class ThreadStream {
     delist();
   }
 
-  // Waits for every stream of this plugin: its `drain`.
+  // Waits for every stream of this plugin, as its `drain` does.
   static void wait_for_all() {
     std::lock_guard lock(all_mutex_);
     for (auto* s = all_; s; s = s->next_) s->wait();
   }
 
-  // The errors of work since the last event. Only tasks of this stream may touch it.
+  // Returns the errors of work since the last event. Only tasks of this stream may touch it.
   FirstError& error() { return error_; }
 
  private:
@@ -159,7 +162,8 @@ class ThreadStream {
 // A point in a stream. One that was never recorded counts as reached.
 class ThreadEvent {
  public:
-  // Throws where there is no memory for it; the event is as before then.
+  // Puts the event behind all that is queued on `stream`. Throws if there is no memory for it; the
+  // event is as before then.
   void record(ThreadStream& stream) {
     std::lock_guard lock(state_->mutex);
     const uint64_t number = state_->recorded + 1;
@@ -174,8 +178,8 @@ class ThreadEvent {
     state_->error = FirstError();
   }
 
-  // Work that is queued on `stream` from now on waits until this is reached. Throws where there is
-  // no memory for it.
+  // Makes work that is queued on `stream` from now on wait until the event is reached. Throws if
+  // there is no memory for it.
   void delay(ThreadStream& stream) const {
     uint64_t number;
     {
@@ -188,22 +192,22 @@ class ThreadEvent {
     });
   }
 
-  // Whether it is reached; `error` is then an error of the work before it, or NULL.
+  // Returns whether the event is reached; `error` is then an error of the work before it, or NULL.
   bool query(tn_error*& error) const noexcept {
     std::lock_guard lock(state_->mutex);
     const bool reached = state_->reached == state_->recorded;
     error = reached ? state_->error.copy() : nullptr;
     return reached;
   }
-  // Blocks until it is reached; returns an error of the work before it, or NULL.
+  // Waits until the event is reached, and returns an error of the work before it, or NULL.
   tn_error* wait() const noexcept {
     std::unique_lock lock(state_->mutex);
     state_->changed.wait(lock, [&] { return state_->reached == state_->recorded; });
     return state_->error.copy();
   }
 
-  // Milliseconds from one event to another. Throws TN_CODE_INVALID_ARGUMENT where one of them was
-  // not recorded or is not reached.
+  // Returns the milliseconds from one event to another. Throws TN_CODE_INVALID_ARGUMENT if one of
+  // them was not recorded or is not reached.
   static double milliseconds(const ThreadEvent& from, const ThreadEvent& to) {
     return std::chrono::duration<double, std::milli>(to.time() - from.time()).count();
   }
@@ -243,7 +247,7 @@ void make_handle(tn_device* device, Handle** out) {
 }
 }  // namespace detail
 
-// `extension` of a plugin that offers the times of its events and nothing else.
+// The `extension` of a plugin that offers the times of its events and nothing else.
 template <class Event = tn_event>
 const void* event_times(tn_backend*, const char* name, uint32_t version) noexcept {
   static constexpr tn_profiling table{
@@ -257,9 +261,9 @@ const void* event_times(tn_backend*, const char* name, uint32_t version) noexcep
   return version == 1 && std::string_view(name) == TN_EXT_PROFILING ? &table : nullptr;
 }
 
-// The functions of streams and events, `drain`, and `extension` if there is none yet, for the times
-// of events. Stream and Event derive from the classes above, and are made of the tn_device* if they
-// have a constructor for it.
+// Fills in the functions of streams and events, `drain`, and `extension` if there is none yet, for
+// the times of events. Stream and Event derive from the classes above, and are made of the
+// tn_device* if they have a constructor for it.
 template <class Stream = tn_stream, class Event = tn_event>
 void fill_streams(tn_backend_api& table) {
   using detail::real;
@@ -289,7 +293,7 @@ void fill_streams(tn_backend_api& table) {
   if (!table.extension) table.extension = event_times<Event>;
 }
 
-// `copy` for devices in the host's memory: it is queued, and the caller goes on.
+// The `copy` of devices in the host's memory: it is queued, and the caller goes on.
 template <class Stream = tn_stream>
 tn_error* queue_host_copy(tn_device*, const tn_copy* copy, tn_stream* stream) noexcept {
   return guard([&] {
@@ -299,8 +303,8 @@ tn_error* queue_host_copy(tn_device*, const tn_copy* copy, tn_stream* stream) no
   });
 }
 
-// `plan_create` of kernels that compute on the thread that calls them and registered themselves:
-// their plans run on the stream's thread.
+// The `plan_create` of kernels that compute on the thread that calls them and registered
+// themselves: their plans run on the stream's thread.
 template <class Stream = tn_stream>
 tn_error* queued_plan_of_kernels(tn_device* device, const tn_op_request* request,
                                  tn_plan** plan) noexcept {

@@ -15,11 +15,13 @@ namespace tenon::sdk {
 template <class... Values>
 class TextFormat {
  public:
+  // Checks the literal while it is compiled.
   consteval TextFormat(const char* format) : format_(format) {
     size_t places = 0;
     for (size_t i = 0; i + 1 < format_.size(); ++i) places += format_.substr(i, 2) == "{}";
     if (places != sizeof...(Values)) throw "as many values are needed as there are {}";
   }
+  // Returns the literal.
   std::string_view view() const { return format_; }
 
  private:
@@ -34,7 +36,8 @@ void append(std::string& to, std::integral auto value) {
 }
 }  // namespace detail
 
-// The format with the values, strings and integers, in the place of its "{}", one after the other.
+// Returns the format with the values, strings and integers, in the place of its "{}", one after the
+// other.
 template <class... Values>
 std::string text(TextFormat<std::type_identity_t<Values>...> format, const Values&... values) {
   std::string result;

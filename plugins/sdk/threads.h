@@ -16,7 +16,8 @@
 
 #include <tenon/plugins/sdk/sdk.h>
 
-// Weak: a plugin, or a library to which it is linked, may bring OpenMP's runtime, and need not.
+// These are weak, because a plugin, or a library to which it is linked, may bring OpenMP's runtime,
+// and need not.
 extern "C" {
 [[gnu::weak]] int omp_get_max_threads(void);
 [[gnu::weak]] void omp_set_num_threads(int count);
@@ -26,11 +27,12 @@ extern "C" {
 
 namespace tenon::sdk {
 
-// While it lives, parallel regions of OpenMP that this thread begins have one thread. The number
+// Gives parallel regions of OpenMP that this thread begins one thread while it lives. The number
 // belongs to each thread, so the host's threads do not change that of the program's own. Without
 // OpenMP in the process it does nothing.
 class SingleThreadedOpenMP {
  public:
+  // Begins the scope.
   SingleThreadedOpenMP() : before_(here() ? omp_get_max_threads() : 0) {
     if (before_ > 1) omp_set_num_threads(1);
   }
@@ -44,7 +46,7 @@ class SingleThreadedOpenMP {
   const int before_;
 };
 
-// Like parallel_for, for bodies that call a library with OpenMP inside.
+// Does what sdk::parallel_for does, for bodies that call a library with OpenMP inside.
 template <class F>
 void parallel_for_vendor(const tn_host& host, int64_t n, int64_t grain, F&& body) {
   parallel_for(host, n, grain, [&](int64_t begin, int64_t end, uint32_t slot) {
@@ -53,20 +55,23 @@ void parallel_for_vendor(const tn_host& host, int64_t n, int64_t grain, F&& body
   });
 }
 
-// The host's threads as the pool that a library asks for. Interface is the library's class; its
-// functions are those of oneDNN's dnnl::threadpool_interop::threadpool_iface:
+// Offers the host's threads as the pool that a library asks for. Interface is the library's class;
+// its functions are those of oneDNN's dnnl::threadpool_interop::threadpool_iface:
 //
 //   sdk::HostPool<dnnl::threadpool_interop::threadpool_iface> pool(host);
 //   auto stream = dnnl::threadpool_interop::make_stream(engine, &pool);
 template <class Interface>
 class HostPool : public Interface {
  public:
+  // Takes the host, which has to outlive the pool.
   explicit HostPool(const tn_host& host) : host_(&host) {}
 
+  // Returns the number of the host's threads.
   int get_num_threads() const { return static_cast<int>(host_->thread_count(host_->context)); }
-  // Whether the calling thread is inside a part: the library then does not split once more.
+  // Returns whether the calling thread is inside a part: the library then does not split once more.
   bool get_in_parallel() const { return inside_; }
-  // Returns when fn(i, n) has run for each i below n. What it throws comes out here.
+  // Calls fn(i, n) for each i below n, and returns when all calls have ended. What they throw comes
+  // out here.
   void parallel_for(int n, const std::function<void(int, int)>& fn) {
     sdk::parallel_for(*host_, n, 1, [&](int64_t begin, int64_t end, uint32_t) {
       struct Inside {
@@ -76,7 +81,9 @@ class HostPool : public Interface {
       for (int64_t i = begin; i < end; ++i) fn(static_cast<int>(i), n);
     });
   }
-  uint64_t get_flags() const { return 0; }  // parallel_for is not asynchronous
+  // Returns 0: parallel_for is not asynchronous.
+  uint64_t get_flags() const { return 0; }
+  // Does nothing, because parallel_for has waited.
   void wait() {}
 
  private:

@@ -10,9 +10,9 @@
 
 namespace tenon::sdk {
 
-// As dlopen, and says why where it returns NULL. A constructor of the library may let an exception
-// out, which counts as a reason, too. The library is then half loaded: a later attempt in this
-// process may get it as it is.
+// Opens a library as dlopen does, and writes the reason to `why_not` if it returns NULL. A
+// constructor of the library may let an exception out, which counts as a reason, too. The library
+// is then half loaded: a later attempt in this process may get it as it is.
 inline void* open_library(const char* file, int mode, std::string& why_not) {
   // glibc declares that dlopen throws nothing. The compiler believes it, and would leave out the
   // handlers here and in all callers what has to happen while an exception passes, such as the
