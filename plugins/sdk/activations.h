@@ -1,6 +1,8 @@
-// Activations and their slopes, alike on every device. `M` says what is computed with: numbers on a
-// GPU, packets of them on a CPU. M::Value has arithmetic, comparisons and `?:`; M::of makes one of
-// a number, and M::exp, expm1, log1p and abs are its functions. `T` is the type of the numbers.
+// Activations and their slopes, alike on every device: value(x) is the activation, slope(x) its
+// derivative, and `from` makes one of the scalars of a run. `M` says what is computed with: numbers
+// on a GPU, packets of them on a CPU. M::Value has arithmetic, comparisons and `?:`; M::of makes
+// one of a number, and M::exp, expm1, log1p and abs are its functions. `T` is the type of the
+// numbers.
 #pragma once
 
 #include <tenon/plugins/abi/abi.h>
@@ -8,7 +10,7 @@
 
 namespace tenon::sdk::formulas {
 
-// x positive above 0, and negative (exp(x input) - 1) below: elu, selu and celu.
+// x positive above 0, and negative (exp(x input) - 1) below it: elu, selu and celu.
 template <class T>
 struct Elu {
   T negative, positive, input;
@@ -27,6 +29,7 @@ struct Elu {
   }
 };
 
+// x above 0, and negative_slope x below it.
 template <class T>
 struct LeakyRelu {
   T negative_slope;
@@ -77,8 +80,8 @@ struct LogSigmoid {
   }
 };
 
-// x tanh(softplus(x)). With e = exp(x) and n = e (e + 2), tanh(log(1 + e)) is n / (n + 2), in which
-// nothing cancels. Above 20 it is 1, and e^2 would overflow.
+// x tanh(softplus(x)) (Misra, arXiv:1908.08681). With e = exp(x) and n = e (e + 2), tanh(log(1 +
+// e)) is n / (n + 2), in which nothing cancels. Above 20 it is 1, and e^2 would overflow.
 template <class T>
 struct Mish {
   static Mish from(const tn_scalar*) { return {}; }
@@ -94,7 +97,7 @@ struct Mish {
   }
 };
 
-// x + 3 within [0, 6], a sixth of it. NaN stays NaN.
+// x + 3 within [0, 6], divided by 6. NaN stays NaN.
 template <class T>
 struct HardSigmoid {
   static HardSigmoid from(const tn_scalar*) { return {}; }
@@ -117,6 +120,7 @@ struct HardSigmoid {
   }
 };
 
+// x times HardSigmoid of x.
 template <class T>
 struct HardSwish {
   static HardSwish from(const tn_scalar*) { return {}; }

@@ -12,7 +12,8 @@ namespace tenon::sdk::formulas {
 
 // ---- division with a remainder. Of integers by 0 all of it is 0. ----
 
-// -1 divides every integer; of the least one the quotient wraps around, where a processor traps.
+// Returns whether b is 0 or -1. -1 divides every integer; of the least one the quotient wraps
+// around, where a processor traps.
 template <class T>
 TN_HD bool divides_all(T b) {
   if constexpr (std::is_signed_v<T>) {
@@ -21,7 +22,7 @@ TN_HD bool divides_all(T b) {
     return b == T(0);
   }
 }
-// What a processor's remainder has to be moved by, so that it has the sign of b.
+// Returns whether a processor's remainder has to be moved by b, so that it has the sign of b.
 template <class T>
 TN_HD bool has_other_sign(T rest, T b) {
   if constexpr (std::is_unsigned_v<T>) {
@@ -31,6 +32,7 @@ TN_HD bool has_other_sign(T rest, T b) {
   }
 }
 
+// Returns the remainder of a / b with the sign of a.
 struct Fmod {
   template <class T>
   TN_HD T operator()(T a, T b) const {
@@ -41,6 +43,7 @@ struct Fmod {
     }
   }
 };
+// Returns the remainder of a / b with the sign of b.
 struct Remainder {
   template <class T>
   TN_HD T operator()(T a, T b) const {
@@ -48,6 +51,7 @@ struct Remainder {
     return has_other_sign(rest, b) ? static_cast<T>(rest + b) : rest;
   }
 };
+// Returns the largest whole number that is not above a / b.
 struct FloorDivide {
   template <class T>
   TN_HD T operator()(T a, T b) const {
@@ -69,6 +73,7 @@ struct FloorDivide {
 
 // ---- functions of two real numbers ----
 
+// Each of these returns the function of the C++ library that has its name.
 struct Atan2 {
   template <class T>
   TN_HD T operator()(T y, T x) const {
@@ -87,7 +92,8 @@ struct Copysign {
     return std::copysign(a, b);
   }
 };
-// The larger, and what the smaller adds; equal infinities have no difference.
+// Returns log(exp(a) + exp(b)): the larger, and what the smaller adds; equal infinities have no
+// difference.
 struct Logaddexp {
   template <class T>
   TN_HD T operator()(T a, T b) const {
@@ -96,6 +102,7 @@ struct Logaddexp {
     return larger + std::log1p(std::exp(-std::fabs(a - b)));
   }
 };
+// Returns x log(y), which is 0 for x = 0 unless y is NaN.
 struct Xlogy {
   template <class T>
   TN_HD T operator()(T x, T y) const {
@@ -105,6 +112,7 @@ struct Xlogy {
 
 // ---- bits ----
 
+// Each of these returns the bits of both numbers combined.
 struct BitAnd {
   template <class T>
   TN_HD T operator()(T a, T b) const {
@@ -123,7 +131,8 @@ struct BitXor {
     return static_cast<T>(a ^ b);
   }
 };
-// A shift by a negative number, or by all bits, leaves none but those of the sign.
+// Returns whether a shift by this number leaves no bits but those of the sign: it is negative or at
+// least their number.
 template <class T>
 TN_HD bool shifts_out(T by) {
   constexpr T width = 8 * sizeof(T);
@@ -133,6 +142,7 @@ TN_HD bool shifts_out(T by) {
     return by < T(0) || by >= width;
   }
 }
+// Returns a shifted left by b bits; 0 if all are shifted out.
 struct LeftShift {
   template <class T>
   TN_HD T operator()(T a, T b) const {
@@ -140,6 +150,7 @@ struct LeftShift {
     return shifts_out(b) ? T(0) : static_cast<T>(static_cast<Bits>(a) << b);
   }
 };
+// Returns a shifted right by b bits, which keeps the sign.
 struct RightShift {
   template <class T>
   TN_HD T operator()(T a, T b) const {
@@ -154,7 +165,7 @@ struct RightShift {
 
 // ---- three operands ----
 
-// From the nearer end, so that weights 0 and 1 give a and b themselves.
+// Returns a + weight (b - a), from the nearer end, so that weights 0 and 1 give a and b themselves.
 struct Lerp {
   template <class T>
   TN_HD T operator()(T a, T b, T weight) const {
@@ -162,12 +173,14 @@ struct Lerp {
     return std::fabs(weight) < T(0.5) ? a + weight * difference : b - difference * (T(1) - weight);
   }
 };
+// Returns x + a b; integers wrap around.
 struct Addcmul {
   template <class T>
   TN_HD T operator()(T x, T a, T b) const {
     return static_cast<T>(wrapping(x) + wrapping(a) * wrapping(b));
   }
 };
+// Returns x + a / b.
 struct Addcdiv {
   template <class T>
   TN_HD T operator()(T x, T a, T b) const {
@@ -177,6 +190,7 @@ struct Addcdiv {
 
 // ---- one operand with limits that a run brings ----
 
+// Returns x, or the number that stands for NaN or for an infinity.
 template <class T>
 struct NanToNum {
   T nan, posinf, neginf;
@@ -189,6 +203,7 @@ struct NanToNum {
     return x > T(0) ? posinf : neginf;
   }
 };
+// Returns log(p / (1 - p)) of p, which is x within [low, high].
 template <class T>
 struct Logit {
   T low, high;

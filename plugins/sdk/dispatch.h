@@ -1,5 +1,6 @@
-// From a request's dtypes to types of C++, and what most kernels ask of their operands. Texts of
-// errors name neither the operator nor the plugin: the host puts both before them.
+// From a request's dtypes to types of C++, and what most kernels ask of their operands. "Refuses"
+// means: throws TN_CODE_UNSUPPORTED. Texts of errors name neither the operator nor the plugin: the
+// host puts both before them.
 #pragma once
 
 #include <cstdint>
@@ -55,10 +56,12 @@ auto with_number(tn_dtype dtype, F&& f) {
   }
 }
 
-// For operators that treat bools as the bytes 0 and 1 that they are.
+// Returns u8 for bool and any other dtype as it is, for operators that treat bools as the bytes 0
+// and 1 that they are.
 inline tn_dtype byte_for_bool(tn_dtype dtype) { return dtype == TN_BOOL ? TN_U8 : dtype; }
 
-// Calls f(uintN_t{}) for elements of `size` bytes, for operators that only move them.
+// Calls f(uintN_t{}) for elements of `size` bytes (1, 2, 4 or 8), for operators that only move
+// them.
 template <class F>
 auto with_size(size_t size, F&& f) {
   switch (size) {
@@ -72,17 +75,18 @@ auto with_size(size_t size, F&& f) {
       return f(uint64_t{});
   }
 }
+// Calls f(uintN_t{}) for elements of the size of a dtype.
 template <class F>
 auto with_width(tn_dtype dtype, F&& f) {
   return with_size(dtype_size(dtype), f);
 }
 
-// One function for each dtype, NULL where the operator does not take it.
+// Holds one function for each dtype, NULL where the operator does not take it.
 template <class F>
 struct ByDtype {
   F f32{}, f64{}, f16{}, bf16{}, i64{}, i32{}, u8{}, boolean{};
 
-  // The function for `dtype`; refuses a dtype that has none.
+  // Returns the function for `dtype`, and refuses a dtype that has none.
   F pick(tn_dtype dtype) const {
     const F all[] = {f32, f64, f16, bf16, i64, i32, u8, boolean};
     if (dtype < 0 || dtype > TN_BOOL || !all[dtype]) refuse_dtype(dtype);
@@ -90,12 +94,12 @@ struct ByDtype {
   }
 };
 
-// Says a type where there is no value of it.
+// Names a type where there is no value of it.
 template <class T>
 struct Type {};
 
-// A ByDtype of `make(Type<T>())` for the floating dtypes; F16 and BF16 are the types that the
-// plugin has for f16 and bf16.
+// Returns a ByDtype of `make(Type<T>())` for the floating dtypes; F16 and BF16 are the types that
+// the plugin has for f16 and bf16.
 template <class F16, class BF16, class Make>
 constexpr auto for_floats(Make make) {
   return ByDtype<decltype(make(Type<float>()))>{.f32 = make(Type<float>()),
@@ -103,7 +107,7 @@ constexpr auto for_floats(Make make) {
                                                 .f16 = make(Type<F16>()),
                                                 .bf16 = make(Type<BF16>())};
 }
-// And for the integers.
+// Returns the same for the floating dtypes and the integers.
 template <class F16, class BF16, class Make>
 constexpr auto for_numbers(Make make) {
   auto all = for_floats<F16, BF16>(make);
@@ -113,8 +117,8 @@ constexpr auto for_numbers(Make make) {
   return all;
 }
 
-// The entry of a table whose `op` is the operator asked for: one of those that its kernel is
-// registered for.
+// Returns the entry of a table whose `op` is the operator asked for, and refuses an operator that
+// has none.
 template <class Entry, size_t N>
 const Entry& entry_of(const Entry (&table)[N], std::string_view op) {
   for (auto& entry : table)
@@ -122,10 +126,11 @@ const Entry& entry_of(const Entry (&table)[N], std::string_view op) {
   unsupported("no entry for operator \"" + std::string(op) + "\"");
 }
 
+// Returns whether the dtype is f32, f64, f16 or bf16.
 inline bool is_float(tn_dtype t) { return t <= TN_BF16; }
 
-// Whether a tensor (n, c, h, w) lies without gaps in the order n, h, w, c. One with a single
-// channel, or with planes of one element, may be contiguous as well.
+// Returns whether a tensor (n, c, h, w) lies without gaps in the order n, h, w, c. One with a
+// single channel, or with planes of one element, may be contiguous as well.
 inline bool is_channels_last(const tn_tensor_desc& d) {
   if (d.rank != 4) return false;
   int64_t expected = 1;
@@ -136,11 +141,12 @@ inline bool is_channels_last(const tn_tensor_desc& d) {
   return true;
 }
 
+// Refuses a tensor that is not row-major without gaps.
 inline void require_contiguous(const tn_tensor_desc& d) {
   if (!is_contiguous(d)) unsupported("a tensor is not contiguous");
 }
 
-// A plan that does nothing, for outputs without elements.
+// Returns a plan that does nothing, for outputs without elements.
 inline tn_plan* empty_plan() {
   return make_plan([](const tn_run&) {}, {.workspace_bytes = 0, .cost_ns = 1});
 }

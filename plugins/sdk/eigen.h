@@ -19,6 +19,7 @@
 
 namespace tenon::sdk {
 
+// The dtype whose elements are a T in memory; -1 for other types.
 template <class T>
 inline constexpr tn_dtype dtype_of = tn_dtype(-1);
 template <>
@@ -38,10 +39,11 @@ inline constexpr tn_dtype dtype_of<uint8_t> = TN_U8;
 template <>
 inline constexpr tn_dtype dtype_of<bool> = TN_BOOL;
 
-// T const for what is only read.
+// A map of Eigen with any strides; T is const for what is only read.
 template <class T, class Plain>
 using MapOf = Eigen::Map<std::conditional_t<std::is_const_v<T>, const Plain, Plain>,
                          Eigen::Unaligned, Eigen::Stride<Eigen::Dynamic, Eigen::Dynamic>>;
+// A tensor as a matrix, and as an array for arithmetic element by element.
 template <class T>
 using MatrixMap =
     MapOf<T,
@@ -51,7 +53,7 @@ using ArrayMap =
     MapOf<T, Eigen::Array<std::remove_const_t<T>, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>>;
 
 namespace detail {
-// A descriptor of one or two dimensions seen as a matrix: one dimension is a column.
+// Returns the map of a descriptor of one or two dimensions: one dimension is a column.
 template <class Map, class T>
 Map mapped(const char* caller, const tn_tensor_desc& d, T* values) {
   const std::string at(caller);
@@ -68,8 +70,8 @@ Map mapped(const char* caller, const tn_tensor_desc& d, T* values) {
 }
 }  // namespace detail
 
-// The tensor that `d` describes and that begins at `values`, (rows, columns) or (n), as a matrix or
-// a column. An sdk::Error with TN_CODE_INVALID_ARGUMENT where T is not its dtype or it has another
+// Return the tensor that `d` describes and that begins at `values`, (rows, columns) or (n), as a
+// matrix or a column. Throw TN_CODE_INVALID_ARGUMENT if T is not its dtype, or if it has another
 // number of dimensions.
 template <class T>
 MatrixMap<const T> as_matrix(const tn_tensor_desc& d, const void* values) {
@@ -79,7 +81,7 @@ template <class T>
 MatrixMap<T> as_matrix(const tn_tensor_desc& d, void* values) {
   return detail::mapped<MatrixMap<T>>("as_matrix", d, static_cast<T*>(values));
 }
-// The same, for arithmetic element by element.
+// Return the same for arithmetic element by element.
 template <class T>
 ArrayMap<const T> as_array(const tn_tensor_desc& d, const void* values) {
   return detail::mapped<ArrayMap<const T>>("as_array", d, static_cast<const T*>(values));

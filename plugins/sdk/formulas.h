@@ -13,7 +13,7 @@
 
 namespace tenon::sdk::formulas {
 
-// Integers wrap around, so they are computed unsigned.
+// Returns an integer as an unsigned one, because integers wrap around; other numbers as they are.
 template <class T>
 TN_HD auto wrapping(T x) {
   if constexpr (std::is_integral_v<T>) {
@@ -38,13 +38,14 @@ TN_HD auto wrapping(T x) {
     }                                         \
   }
 
+// Each of these returns the sum, difference, product, quotient or power of two numbers.
 TN_FORMULA_2(Add, T, wrapping(a) + wrapping(b));
 TN_FORMULA_2(Sub, T, wrapping(a) - wrapping(b));
 TN_FORMULA_2(Mul, T, wrapping(a) * wrapping(b));
 TN_FORMULA_2(Div, T, a / b);
 TN_FORMULA_2(WholePower, T, whole_power(a, b));
 
-// NaN where either operand is: b is taken where the comparison fails.
+// Returns the larger number, or NaN if either operand is: b is taken where the comparison fails.
 struct Maximum {
   template <class T>
   TN_HD T operator()(T a, T b) const {
@@ -53,6 +54,7 @@ struct Maximum {
     return m;
   }
 };
+// Returns the smaller number by the same rule.
 struct Minimum {
   template <class T>
   TN_HD T operator()(T a, T b) const {
@@ -62,7 +64,7 @@ struct Minimum {
   }
 };
 
-// Comparisons and logic give bools, which are the bytes 0 and 1.
+// Comparisons and logic return bools, which are the bytes 0 and 1.
 TN_FORMULA_2(Eq, uint8_t, a == b);
 TN_FORMULA_2(Ne, uint8_t, a != b);
 TN_FORMULA_2(Lt, uint8_t, a < b);
@@ -72,6 +74,7 @@ TN_FORMULA_2(Ge, uint8_t, a >= b);
 TN_FORMULA_2(And, uint8_t, a& b);
 TN_FORMULA_2(Or, uint8_t, a | b);
 TN_FORMULA_2(Xor, uint8_t, a ^ b);
+// Returns whether x is 0.
 struct Not {
   template <class T>
   TN_HD uint8_t operator()(T x) const {
@@ -79,6 +82,7 @@ struct Not {
   }
 };
 
+// Returns -x; integers wrap around.
 struct Neg {
   template <class T>
   TN_HD T operator()(T x) const {
@@ -89,6 +93,7 @@ struct Neg {
     }
   }
 };
+// Returns |x|; of the least integer it is that integer.
 struct Abs {
   template <class T>
   TN_HD T operator()(T x) const {
@@ -101,7 +106,7 @@ struct Abs {
     }
   }
 };
-// 0 for NaN, as PyTorch's.
+// Returns -1, 0 or 1; 0 for NaN, as PyTorch does.
 struct Sign {
   template <class T>
   TN_HD T operator()(T x) const {
@@ -113,7 +118,7 @@ struct Sign {
     }
   }
 };
-// Keeps NaN.
+// Returns max(x, 0), and NaN for NaN.
 struct Relu {
   template <class T>
   TN_HD T operator()(T x) const {
@@ -124,6 +129,8 @@ struct Relu {
     }
   }
 };
+// Each of these returns what its name says; Round takes the even number of two that are equally
+// near.
 TN_FORMULA_1(Square, wrapping(x) * wrapping(x));
 TN_FORMULA_1(Cube, x* x* x);
 TN_FORMULA_1(Reciprocal, T(1) / x);
@@ -133,12 +140,12 @@ TN_FORMULA_1(Floor, std::floor(x));
 TN_FORMULA_1(Ceil, std::ceil(x));
 TN_FORMULA_1(Round, std::nearbyint(x));
 
-// Keeps NaN.
+// Returns x within [low, high], and NaN for NaN.
 template <class T>
 struct Clamp {
   T low, high;
 
-  // Limits outside an integer dtype stand for "none" there.
+  // Returns a limit from a scalar. Limits outside an integer dtype stand for "none" there.
   static T limit(const tn_scalar& s) {
     if constexpr (std::is_floating_point_v<T>) {
       return static_cast<T>(s.f);
@@ -147,7 +154,7 @@ struct Clamp {
       return static_cast<T>(s.i < least ? least : s.i > most ? most : s.i);
     }
   }
-  // From the scalars of a run.
+  // Returns the limits from scalars 0 and 1 of a run.
   static Clamp from(const tn_scalar* s) { return {limit(s[0]), limit(s[1])}; }
 
   TN_HD T operator()(T x) const {
@@ -156,7 +163,7 @@ struct Clamp {
   }
 };
 
-// Gradients of activations: of g, and of the forward's result (sigmoid, tanh, relu).
+// Return gradients of activations: a is the gradient of the result, and b the result itself.
 TN_FORMULA_2(SigmoidBackward, T, a*(T(1) - b) * b);
 TN_FORMULA_2(TanhBackward, T, a*(T(1) - b * b));
 TN_FORMULA_2(ReluBackward, T, b <= T(0) ? T(0) : a);

@@ -37,6 +37,7 @@ namespace tenon::sdk {
 
 namespace detail {
 
+// Returns the bits of a number as another type of the same size.
 template <class To, class From>
 TN_HD To bits_as(From from) {
   To to;
@@ -44,9 +45,9 @@ TN_HD To bits_as(From from) {
   return to;
 }
 
-// a * b + c rounded once. Without FMA instructions: the product is exact in double, the sum is
-// rounded to odd there, so that rounding it to float gives what one rounding would have given
-// (Boldo, Melquiond 2008). Vectorises; the C library's call does not.
+// Returns a * b + c rounded once. Without FMA instructions the product is exact in double, and the
+// sum is rounded to odd there, so that rounding it to float gives what one rounding would have
+// given (Boldo, Melquiond 2008). This vectorizes; the C library's call does not.
 TN_HD float mul_add(float a, float b, float c) {
 #if defined(__CUDA_ARCH__) || defined(__FMA__) || defined(__ARM_FEATURE_FMA)
   return fmaf(a, b, c);
@@ -64,6 +65,7 @@ TN_HD float mul_add(float a, float b, float c) {
 }
 TN_HD double mul_add(double a, double b, double c) { return fma(a, b, c); }
 
+// Return the square root and the quotient, each rounded to the nearest number.
 TN_HD float root(float x) {
 #if defined(__CUDA_ARCH__)
   return __fsqrt_rn(x);
@@ -82,7 +84,8 @@ TN_HD float quotient(float a, float b) {
 }
 TN_HD double quotient(double a, double b) { return a / b; }
 
-// log(x) for a normal x in (0, 1]: m * 2^e with m in [0.70, 1.41), log m = 2 atanh((m-1)/(m+1)).
+// Returns log(x) for a normal x in (0, 1]: m * 2^e with m in [0.70, 1.41), log m = 2
+// atanh((m-1)/(m+1)).
 TN_HD float log_unit(float x) {
   int32_t bits = bits_as<int32_t>(x);
   int32_t e = (bits - 0x3f330000) >> 23;
@@ -115,7 +118,7 @@ TN_HD double log_unit(double x) {
   return mul_add(k, 0.693147180369123816490, mul_add(2.0, s, tail));
 }
 
-// sin and cos of t, |t| <= pi/4: Taylor.
+// Return sin and cos of t for |t| <= pi/4, with z = t^2, by Taylor's series.
 TN_HD float sin_octant(float t, float z) {
   float p = mul_add(z, 1.0f / 362880, -1.0f / 5040);
   p = mul_add(p, z, 1.0f / 120);
@@ -153,11 +156,12 @@ TN_HD double cos_octant(double z) {
 
 }  // namespace detail
 
+// Four random words, which belong to one counter.
 struct PhiloxBlock {
   uint32_t word[4];
 };
 
-// Ten rounds on one block of a call's stream.
+// Returns block number `block` of a call's stream, by ten rounds.
 TN_HD PhiloxBlock philox(uint64_t seed, uint64_t offset, uint64_t block) {
   uint32_t c0 = static_cast<uint32_t>(block), c1 = static_cast<uint32_t>(block >> 32);
   uint32_t c2 = static_cast<uint32_t>(offset), c3 = static_cast<uint32_t>(offset >> 32);
@@ -180,12 +184,12 @@ TN_HD PhiloxBlock philox(uint64_t seed, uint64_t offset, uint64_t block) {
   return {{c0, c1, c2, c3}};
 }
 
-// Number k (0 or 1) of a block's two 64-bit numbers.
+// Returns number k (0 or 1) of a block's two 64-bit numbers.
 TN_HD uint64_t philox_u64(const PhiloxBlock& b, int k) {
   return b.word[2 * k] | static_cast<uint64_t>(b.word[2 * k + 1]) << 32;
 }
 
-// [0, 1)
+// Return a number in [0, 1) from random bits.
 TN_HD float unit_float(uint32_t word) {
   return static_cast<float>(static_cast<int32_t>(word >> 8)) * 0x1p-24f;
 }
@@ -193,17 +197,17 @@ TN_HD double unit_double(uint64_t x) {
   return static_cast<double>(static_cast<int64_t>(x >> 11)) * 0x1p-53;
 }
 
-// [low, high) for u in [0, 1); `range` is high - low, taken in double and rounded to T. Where
-// rounding reaches high it gives low.
+// Returns a number in [low, high) for u in [0, 1); `range` is high - low, taken in double and
+// rounded to T. Where rounding reaches high it returns low.
 template <class T>
 TN_HD T uniform_from(T u, T low, T high, T range) {
   T y = detail::mul_add(u, range, low);
   return y < high ? y : low;
 }
 
-// Two standard normals by Box and Muller, exact to a few units in the last place. The radius comes
-// from all bits of `a`, so the tails reach 6.7 (f32) and 9.4 (f64); the angle's two top bits are
-// the quadrant, the rest an exact fraction of it.
+// Writes two standard normals by Box and Muller, exact to a few units in the last place. The radius
+// comes from all bits of `a`, so the tails reach 6.7 (f32) and 9.4 (f64); the angle's two top bits
+// are the quadrant, the rest an exact fraction of it.
 TN_HD void normal_pair(uint32_t a, uint32_t b, float* z0, float* z1) {
   // int32 conversions only: they exist as vector instructions everywhere. 1 - u keeps log away from
   // 0.
@@ -239,13 +243,14 @@ TN_HD void normal_pair(uint64_t a, uint64_t b, double* z0, double* z1) {
   *z1 = radius * y;
 }
 
-// mean + std * z
+// Returns mean + std * z, rounded once.
 template <class T>
 TN_HD T normal_from(T z, T mean, T std) {
   return detail::mul_add(z, std, mean);
 }
 
-// [low, low + range) from 64 random bits; range > 0. The bias is below range / 2^64.
+// Returns a whole number in [low, low + range) from 64 random bits; range > 0. The bias is below
+// range / 2^64.
 TN_HD int64_t randint_from(uint64_t x, int64_t low, uint64_t range) {
 #if defined(__CUDA_ARCH__)
   uint64_t k = __umul64hi(x, range);
@@ -255,7 +260,7 @@ TN_HD int64_t randint_from(uint64_t x, int64_t low, uint64_t range) {
   return static_cast<int64_t>(static_cast<uint64_t>(low) + k);
 }
 
-// A word keeps its element where word >= dropout_threshold(p); p in [0, 1].
+// Returns the threshold for p in [0, 1]: a word keeps its element if it is not below it.
 TN_HD uint64_t dropout_threshold(double p) { return static_cast<uint64_t>(p * 4294967296.0); }
 
 }  // namespace tenon::sdk

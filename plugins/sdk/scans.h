@@ -12,17 +12,18 @@
 
 namespace tenon::sdk {
 
-// Where a scan writes.
+// Says where a scan writes: the results, and for extremes their places.
 template <class T>
 struct ScanOut {
   T* y;
-  int64_t* places;  // of extremes
+  int64_t* places;
 };
 
-// f32 is summed in f64, integers wrap.
+// The type in which a scan sums: f32 is summed in f64, and integers wrap around.
 template <class T>
 using ScanSum = std::conditional_t<std::is_floating_point_v<T>, double, uint64_t>;
 
+// The scan of "cumsum": the sum of the elements so far.
 template <class T>
 struct CumulativeSum {
   using Element = T;
@@ -34,6 +35,7 @@ struct CumulativeSum {
     out.y[at] = static_cast<T>(a);
   }
 };
+// The scan of "cumprod": the product of the elements so far.
 template <class T>
 struct CumulativeProduct : CumulativeSum<T> {
   using State = ScanSum<T>;
@@ -41,10 +43,11 @@ struct CumulativeProduct : CumulativeSum<T> {
   TN_HD static State merge(State a, State b) { return a * b; }
 };
 
-// The largest element so far, and the sum of exp(element - largest).
+// The state of CumulativeLogSum: the largest element so far, and the sum of exp(element - largest).
 struct ScanLogSum {
   double largest, sum;
 };
+// The scan of "logcumsumexp": the logarithm of the sum of exp of the elements so far.
 template <class T>
 struct CumulativeLogSum {
   using Element = T;
@@ -52,6 +55,7 @@ struct CumulativeLogSum {
   static constexpr double kNothing = -std::numeric_limits<double>::infinity();
   TN_HD static State init() { return {kNothing, 0}; }
   TN_HD static State of(T x, int64_t) { return {static_cast<double>(x), 1}; }
+  // Takes the last of equals; a NaN stays until the next one.
   TN_HD static State merge(State a, State b) {
     if (a.largest == b.largest) return {a.largest, a.sum + b.sum};
     const bool rises = b.largest > a.largest;
@@ -64,11 +68,14 @@ struct CumulativeLogSum {
   }
 };
 
+// The state of CumulativeExtreme: the extreme so far and its place, which is -1 as long as there is
+// none.
 template <class T>
 struct ScanExtreme {
   T value;
-  int64_t place;  // -1: nothing yet
+  int64_t place;
 };
+// The scan of "cummax" or "cummin": the largest or smallest element so far and its place.
 template <class T, bool Largest>
 struct CumulativeExtreme {
   using Element = T;

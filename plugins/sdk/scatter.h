@@ -10,13 +10,14 @@
 
 namespace tenon::sdk {
 
+// Replaces the value at the place.
 template <class T>
 struct AssignTo {
   static constexpr T kFirst = 0;
   TN_HD static T put(T, T x) { return x; }
 };
 
-// Integers wrap, in unsigned numbers that are not promoted.
+// Adds to the value at the place. Integers wrap around, in unsigned numbers that are not promoted.
 template <class T>
 struct AddTo {
   static constexpr T kFirst = 0;
@@ -27,6 +28,7 @@ struct AddTo {
       return y + x;
   }
 };
+// Multiplies the value at the place. Integers wrap around.
 template <class T>
 struct MultiplyTo {
   static constexpr T kFirst = 1;
@@ -38,7 +40,7 @@ struct MultiplyTo {
   }
 };
 
-// NaN wins, and stays.
+// Keeps the larger or the smaller of both values. A NaN wins, and stays.
 template <class T, bool Largest>
 struct ExtremeTo {
   using Limits = std::numeric_limits<T>;
@@ -47,6 +49,7 @@ struct ExtremeTo {
                                   : (Limits::has_infinity ? Limits::infinity() : Limits::max());
   TN_HD static T put(T y, T x) { return (Largest ? x > y : x < y) || x != x ? x : y; }
 };
+// The two kinds of ExtremeTo.
 template <class T>
 using LargestTo = ExtremeTo<T, true>;
 template <class T>

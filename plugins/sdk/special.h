@@ -15,6 +15,7 @@ namespace tenon::sdk::formulas {
       return formula;               \
     }                               \
   }
+// Each of these returns the function of the C++ library that has its name.
 TN_FUNCTION(Expm1, std::expm1(x));
 TN_FUNCTION(Log1p, std::log1p(x));
 TN_FUNCTION(Exp2, std::exp2(x));
@@ -33,7 +34,8 @@ TN_FUNCTION(Erfc, std::erfc(x));
 TN_FUNCTION(Trunc, std::trunc(x));
 #undef TN_FUNCTION
 
-// log |gamma(x)|. The host's std::lgamma writes the sign into a variable that all threads share.
+// Returns log |gamma(x)|. The host's std::lgamma writes the sign into a variable that all threads
+// share.
 struct Lgamma {
   TN_HD float operator()(float x) const {
 #if defined(__CUDA_ARCH__) || !defined(__GLIBC__)
@@ -53,16 +55,16 @@ struct Lgamma {
   }
 };
 
-// pi / tan(pi x), from the distance to the nearest whole number, which is exact.
+// Returns pi / tan(pi x), from the distance to the nearest whole number, which is exact.
 TN_HD double pi_cot_pi(double x) {
   constexpr double pi = 3.14159265358979323846;
   const double part = x - std::nearbyint(x);
   return std::fabs(part) == 0.5 ? 0.0 : pi / std::tan(pi * part);
 }
 
-// The logarithmic derivative of the gamma function, in f64: by the recurrence psi(x + 1) = psi(x) +
-// 1/x up to 10, then by the asymptotic series; below 0 by reflection. As in PyTorch, whole numbers
-// below 0 give NaN, and 0 an infinity of the opposite sign.
+// Returns the logarithmic derivative of the gamma function, in f64: by the recurrence psi(x + 1) =
+// psi(x) + 1/x up to 10, then by the asymptotic series; below 0 by reflection. As in PyTorch, whole
+// numbers below 0 give NaN, and 0 an infinity of the opposite sign.
 TN_HD double digamma_of(double x) {
   if (x == 0) return std::copysign(double(INFINITY), -x);
   double result = 0;
@@ -81,8 +83,8 @@ TN_HD double digamma_of(double x) {
   return result + std::log(x) - 0.5 / x - series;
 }
 
-// The sum of (x + k)^-s over k = 0, 1, …, for whole s > 1 and x > 0: twelve terms, and the rest by
-// the formula of Euler and Maclaurin.
+// Returns the sum of (x + k)^-s over k = 0, 1, …, for whole s > 1 and x > 0: twelve terms, and the
+// rest by the formula of Euler and Maclaurin.
 TN_HD double zeta_of_positive(int s, double x) {
   constexpr double over[] = {12.0,          -720.0,
                              30240.0,       -1209600.0,
@@ -102,7 +104,7 @@ TN_HD double zeta_of_positive(int s, double x) {
   }
   return sum;
 }
-// For x of either sign; a whole number that is not above 0 gives infinity.
+// Returns the same for x of either sign; a whole number that is not above 0 gives infinity.
 TN_HD double zeta_of(int s, double x) {
   if (!(x <= 0)) return zeta_of_positive(s, x);
   const double part = x - std::floor(x);
@@ -113,13 +115,14 @@ TN_HD double zeta_of(int s, double x) {
   return zeta_of_positive(s, part) + (s % 2 ? -below : below);
 }
 
+// Returns digamma_of(x), computed in f64.
 struct Digamma {
   template <class T>
   TN_HD T operator()(T x) const {
     return static_cast<T>(digamma_of(static_cast<double>(x)));
   }
 };
-// The n-th derivative of digamma, n >= 1: (-1)^(n+1) n! zeta(n + 1, x).
+// Returns the n-th derivative of digamma, n >= 1: (-1)^(n+1) n! zeta(n + 1, x).
 struct Polygamma {
   int n = 1;
   template <class T>
@@ -129,8 +132,8 @@ struct Polygamma {
   }
 };
 
-// The inverse of erf: the rational functions of Giles' and Wichura's kind as PyTorch has them, and
-// two steps of Halley's method. Newton's leave half of the digits near 1.
+// Returns the inverse of erf: the rational functions of Giles' and Wichura's kind as PyTorch has
+// them, and two steps of Halley's method. Newton's leave half of the digits near 1.
 struct Erfinv {
   template <class T>
   TN_HD T operator()(T y) const {

@@ -11,23 +11,26 @@
 
 namespace tenon::sdk {
 
-// What is computed of each element of output 0 at last: the pointwise operator of this name, with
-// the numbers of a run as its scalars, which come after those of the operator itself. A plan gives
-// the bits that the device gives for the two operators one by one; a plugin that cannot promise
-// that refuses.
+// Says what is computed of each element of output 0 at last: the pointwise operator of this name,
+// with the numbers of a run as its scalars, which come after those of the operator itself. A plan
+// gives the bits that the device gives for the two operators one by one; a plugin that cannot
+// promise that refuses.
 //
 // Only a kernel that computes activations reads the attribute. In the request of any other it stays
 // unread, and create_plan refuses it.
 struct ActivationRequest {
-  std::string_view op;  // lives as long as the plugin; empty where there is none
-  size_t scalars = 0;   // of a run
+  // The name of the operator, which lives as long as the plugin; empty if there is none.
+  std::string_view op;
+  // How many scalars of a run belong to it.
+  size_t scalars = 0;
 
+  // Returns whether there is an activation.
   explicit operator bool() const { return !op.empty(); }
 
-  // Throws TN_CODE_INVALID_ARGUMENT where the attribute is no text or scalars are missing, and
-  // TN_CODE_UNSUPPORTED for an activation that is not known: a newer core may have more.
+  // Reads the attribute. Throws TN_CODE_INVALID_ARGUMENT if it is no text or scalars are missing,
+  // and TN_CODE_UNSUPPORTED for an activation that is not known: a newer core may have more.
   static ActivationRequest from(const Request& request) { return after(request, 0); }
-  // The same for an operator that has so many scalars itself.
+  // Reads it for an operator that has `own` scalars itself.
   static ActivationRequest after(const Request& request, size_t own);
 };
 

@@ -9,15 +9,20 @@
 
 namespace tenon::sdk {
 
-// query (…, l, e), key (…, s, e) and value (…, s, ev) have one dtype, the same dimensions before
-// the last two and at least one element. They may have any strides, and so may the mask (…, l, s),
-// which is bool (true: the pair takes part) or is added to the scores. All other tensors are
-// contiguous.
+// A request of attention. query (…, l, e), key (…, s, e) and value (…, s, ev) have one dtype, the
+// same dimensions before the last two and at least one element. They may have any strides, and so
+// may the mask (…, l, s), which is bool (true: the pair takes part) or is added to the scores. All
+// other tensors are contiguous.
 struct AttentionRequest {
+  // The dtype of query, key and value.
   tn_dtype dtype;
-  int64_t batch;  // the dimensions before the last two
+  // The product of the dimensions before the last two, and the sizes above.
+  int64_t batch;
   int64_t l, s, e, ev;
+  // Whether it is the gradient, whether query i takes part with the keys up to i alone, and whether
+  // there is a mask.
   bool backward, causal, masked;
+  // The factor of the scores, and the descriptors of the operands.
   double scale;
   tn_tensor_desc query, key, value, mask;
 
@@ -32,7 +37,7 @@ struct AttentionRequest {
   void check_rest(const Request& request) const;
 };
 
-// Where matrix `i` of the batch begins, in elements.
+// Returns where matrix `i` of the batch begins, in elements.
 inline int64_t matrix_offset(const tn_tensor_desc& d, int64_t i) {
   int64_t offset = 0;
   for (uint32_t k = d.rank - 2; k-- > 0;) {

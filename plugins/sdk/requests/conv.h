@@ -10,30 +10,36 @@
 
 namespace tenon::sdk {
 
+// Says which of the three tensors of a convolution is computed.
 enum class ConvKind { forward, backward_input, backward_weight };
 
-// x (n, c, h, w), weight (o, c / groups, kh, kw), y (n, o, oh, ow): the same three tensors
-// whichever of them is computed.
+// A request of a convolution: x (n, c, h, w), weight (o, c / groups, kh, kw), y (n, o, oh, ow).
+// They are the same three tensors whichever of them is computed.
 struct ConvRequest {
-  tn_dtype dtype;  // of all tensors
+  // The dtype of all tensors, and the sizes above.
+  tn_dtype dtype;
   int64_t n, c, h, w, o, kh, kw, oh, ow;
-  int64_t groups, cg, og;          // channels of one group: in, out
-  int64_t sh, sw, ph, pw, dh, dw;  // stride, padding and dilation of rows and columns
+  // The number of groups, and the channels of one group that go in and come out.
+  int64_t groups, cg, og;
+  // Stride, padding and dilation of rows and columns.
+  int64_t sh, sw, ph, pw, dh, dw;
+  // What is computed.
   ConvKind kind = ConvKind::forward;
-  bool bias = false;  // input 2 of a forward request is there
+  // True if a forward request has a bias (o), input 2.
+  bool bias = false;
 
-  // Whether each channel is convolved with taps of its own.
+  // Returns whether each channel is convolved with taps of its own.
   bool is_depthwise() const { return groups > 1 && cg == 1 && og == 1; }
 
-  // Throws TN_CODE_INVALID_ARGUMENT where tensors and attributes do not fit together, and
-  // TN_CODE_UNSUPPORTED where the output is not row-major. Strides of the inputs but the bias are
-  // for the plugin to look at.
+  // Reads "conv2d" or one of its gradients. Throws TN_CODE_INVALID_ARGUMENT if tensors and
+  // attributes do not fit together, and TN_CODE_UNSUPPORTED if the output is not row-major. Strides
+  // of the inputs but the bias are for the plugin to look at.
   static ConvRequest from(const Request& request);
-  // The same for a plugin that looks at the strides of the output, too.
+  // Reads the same for a plugin that looks at the strides of the output, too.
   static ConvRequest from_any_order(const Request& request);
 
  private:
-  // What a window leaves of `size` along a dimension: its positions, or -1 where it is larger.
+  // Returns the number of positions of a window along a dimension, or -1 if the window is larger.
   static int64_t positions(int64_t size, int64_t kernel, int64_t stride, int64_t padding,
                            int64_t dilation) {
     if (kernel > std::numeric_limits<int32_t>::max()) return -1;  // of a weight that is expanded
@@ -42,6 +48,7 @@ struct ConvRequest {
   }
 };
 
+// Returns which tensor the operator of a request computes.
 inline ConvKind conv_kind(const Request& request) {
   require_op(request, {"conv2d", "conv2d_backward_input", "conv2d_backward_weight"});
   return request.op() == "conv2d"                  ? ConvKind::forward

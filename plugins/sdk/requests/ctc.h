@@ -1,5 +1,5 @@
-// "ctc_loss" and its gradient, read and checked once for every plugin, and what its recursions are
-// made of. All tensors are contiguous.
+// "ctc_loss" and its gradient, read and checked once for every plugin, and the recursions of which
+// they are made (Graves et al., ICML 2006). All tensors are contiguous.
 #pragma once
 
 #include <cmath>
@@ -10,17 +10,18 @@
 
 namespace tenon::sdk {
 
-// Log-probabilities (t, n, c) and labels (n, s), of which each sequence has its own lengths.
-// Between, before and behind its labels are blanks: 2 s + 1 states at most.
+// A request of a CTC loss: log-probabilities (t, n, c) and labels (n, s), of which each sequence
+// has its own lengths. Between, before and behind its labels are blanks: 2 s + 1 states at most.
 struct CtcRequest {
   tn_dtype dtype;
   int64_t t, n, c, s, blank;
 
+  // Returns the most states of a sequence.
   TN_HD int64_t states() const { return 2 * s + 1; }
 
   // Reads "ctc_loss" (log_probs, targets, input_lengths, target_lengths -> losses (n), alphas (n,
-  // t, states)) or "ctc_loss_backward" (g, the four, losses, alphas -> glog_probs). Labels and
-  // lengths are checked by who runs it.
+  // t, states)) or "ctc_loss_backward" (g, the four, losses, alphas -> glog_probs). A plan checks
+  // labels and lengths when it runs.
   static CtcRequest from(const Request& request) {
     require_op(request, {"ctc_loss", "ctc_loss_backward"});
     const bool backward = request.op() == "ctc_loss_backward";
@@ -46,7 +47,7 @@ struct CtcRequest {
   }
 };
 
-// log(exp(a) + exp(b)), where both may be -infinity.
+// Returns log(exp(a) + exp(b)), where both may be -infinity.
 template <class T>
 TN_HD T log_add(T a, T b) {
   const T top = a > b ? a : b;
@@ -57,17 +58,21 @@ TN_HD T log_add(T a, T b) {
 // One sequence: its labels, and its steps in the tensor (t, n, c).
 template <class T>
 struct CtcSequence {
-  const T* x;             // log-probabilities of its step 0
-  const int64_t* labels;  // `count` of them
+  // The log-probabilities of its step 0, and its `count` labels.
+  const T* x;
+  const int64_t* labels;
+  // The numbers of steps and labels, the elements between two steps, and the class of the blank.
   int64_t steps, count, stride, blank;
 
+  // Return its number of states, the class of a state, and the log-probability of that at a step.
   TN_HD int64_t states() const { return 2 * count + 1; }
   TN_HD int64_t label(int64_t state) const { return state % 2 ? labels[state / 2] : blank; }
   TN_HD T probability(int64_t step, int64_t state) const { return x[step * stride + label(state)]; }
-  // Whether a path may go from state - 2 to state: past a blank between two unlike labels.
+  // Returns whether a path may go from state - 2 to state: past a blank between two unlike labels.
   TN_HD bool skips(int64_t state) const {
     return state >= 2 && state % 2 && labels[state / 2] != labels[state / 2 - 1];
   }
+  // Returns the log-probability of the paths to a state at step 0.
   TN_HD T first_alpha(int64_t state) const {
     return state < 2 ? probability(0, state) : -T(INFINITY);
   }
@@ -78,6 +83,7 @@ struct CtcSequence {
     if (skips(state)) sum = log_add(sum, before[state - 2]);
     return sum + probability(step, state);
   }
+  // Returns the log-probability of the paths from a state at the last step.
   TN_HD T last_beta(int64_t state) const {
     return state >= states() - 2 ? probability(steps - 1, state) : -T(INFINITY);
   }
@@ -88,13 +94,14 @@ struct CtcSequence {
     if (state + 2 < states() && skips(state + 2)) sum = log_add(sum, behind[state + 2]);
     return sum + probability(step, state);
   }
-  // From the alphas of the last step.
+  // Returns the loss from the alphas of the last step; infinity if no path fits.
   TN_HD T loss(const T* last) const {
     if (steps == 0) return count == 0 ? T(0) : T(INFINITY);
     const T blank_last = last[states() - 1];
     return -(count == 0 ? blank_last : log_add(blank_last, last[states() - 2]));
   }
-  // Returns that of all paths through a state. Both alpha and beta contain that of the step.
+  // Returns the log-probability of all paths through a state. Both alpha and beta contain that of
+  // the step.
   TN_HD T through(T alpha, T beta, int64_t step, int64_t state) const {
     const T both = alpha + beta - probability(step, state);
     return both == both ? both : -T(INFINITY);

@@ -10,33 +10,40 @@
 
 namespace tenon::sdk {
 
-// "cholesky", "inv", "solve", "solve_triangular", "lu_factor", "qr", "svd" and "eigh", of `count`
-// matrices (m, n). Outputs that nobody wants are NULL.
+// A request of "cholesky", "inv", "solve", "solve_triangular", "lu_factor", "qr", "svd" or "eigh"
+// of `count` matrices (m, n). Outputs that nobody wants are NULL.
 struct DecompositionRequest {
   tn_dtype dtype;
   int64_t count, m, n;
-  int64_t columns = 0;                        // of a right-hand side (n, columns)
-  bool upper = false, unitriangular = false;  // of solve_triangular
-  bool full = false;                          // all columns of Q, or of U and V
-  bool batched = false;                       // there are dimensions before the matrices
+  // The columns of a right-hand side (n, columns).
+  int64_t columns = 0;
+  // The attributes of "solve_triangular".
+  bool upper = false, unitriangular = false;
+  // True if all columns of Q, or of U and V, are wanted.
+  bool full = false;
+  // True if there are dimensions before the matrices.
+  bool batched = false;
 
+  // Returns the smaller of m and n.
   int64_t k() const { return std::min(m, n); }
 
+  // Reads a request. Throws TN_CODE_INVALID_ARGUMENT if its tensors do not fit together, and
+  // TN_CODE_UNSUPPORTED for other dtypes than f32 and f64 and for tensors that are not contiguous.
   static DecompositionRequest from(const Request& request);
 
-  // The beginning of an error about matrix i: "solve: matrix 2 of the batch".
+  // Returns the beginning of an error about matrix i: "solve: matrix 2 of the batch".
   static std::string name_of(std::string_view op, int64_t i, bool batched) {
     return batched ? text("{}: matrix {} of the batch", op, i) : text("{}: the matrix", op);
   }
 };
 
 namespace detail {
-// Tensor `d` has `per_matrix` elements for each matrix.
+// Requires that a tensor has `per_matrix` elements for each matrix.
 inline void require_per_matrix(const tn_tensor_desc& d, const DecompositionRequest& r,
                                int64_t per_matrix, tn_dtype dtype, const char* what) {
   require_elements(d, r.count * per_matrix, dtype, what);
 }
-// Output `i` has as many, if it is wanted.
+// Requires the same of output `i`, if it is wanted.
 inline void require_output(const Request& request, const DecompositionRequest& r, size_t i,
                            int64_t per_matrix, tn_dtype dtype) {
   if (request.has_output(i))
@@ -91,10 +98,12 @@ inline DecompositionRequest DecompositionRequest::from(const Request& request) {
   return r;
 }
 
-// "lu_permutation": pivots (…, k) i32 -> places (…, rows) i64.
+// A request of "lu_permutation": pivots (…, k) i32 -> places (…, rows) i64, of `count` matrices.
 struct PermutationRequest {
   int64_t count, k, rows;
 
+  // Reads a request. Throws TN_CODE_INVALID_ARGUMENT if there are more pivots than rows, or if
+  // tensors do not fit.
   static PermutationRequest from(const Request& request) {
     require_op(request, {"lu_permutation"});
     auto &pivots = request.input(0), &y = request.output(0);

@@ -13,25 +13,25 @@
 
 namespace tenon::sdk {
 
-// What a program may have at most.
+// The most inputs, outputs and steps that a program may have.
 struct FusedLimits {
   static constexpr size_t inputs = 24, outputs = 8, steps = 64;
 };
 
-// Where a step finds an operand.
+// Says where a step finds an operand: nowhere, in an input, or in the result of a step.
 struct FusedOperand {
   enum Kind : uint8_t { absent, input, step } kind = absent;
   uint32_t index = 0;
 };
 
-// One member at work.
+// One member at work: its operands, its scalars among those of the run, and its attribute.
 struct FusedStep {
   const FusedMember* member = nullptr;
-  tn_dtype dtype = TN_F32;  // of its result, to which it is rounded before anybody reads it
+  tn_dtype dtype = TN_F32;  // its result is rounded to this before anybody reads it
   uint32_t num_operands = 0;
   FusedOperand operands[3];
-  uint32_t first_scalar = 0, num_scalars = 0;  // among those of the run
-  bool has_attr = false;                       // member->attr is given
+  uint32_t first_scalar = 0, num_scalars = 0;
+  bool has_attr = false;
   int64_t attr = 0;
 
   // Returns the attribute with which a request of the member alone comes.
@@ -40,11 +40,13 @@ struct FusedStep {
   }
 };
 
+// Steps in order, and for each output the step that makes it.
 struct FusedProgram {
   std::vector<FusedStep> steps;
-  std::vector<uint32_t> results;  // for each output, the step that makes it
+  std::vector<uint32_t> results;
   uint32_t num_scalars = 0;
 
+  // Returns whether a step reduces rows.
   bool reduces() const {
     return std::any_of(steps.begin(), steps.end(), [](auto& s) { return s.member->reduces; });
   }
@@ -209,7 +211,8 @@ class FusedReader {
 }  // namespace detail
 
 // A program and the request that it came with, which fit together: every step gets and makes dtypes
-// that its member can, and tensors have the shapes that they need.
+// that its member can, and tensors have the shapes that they need. Otherwise reading it throws
+// TN_CODE_INVALID_ARGUMENT, or TN_CODE_UNSUPPORTED for what this version does not know.
 struct FusedRequest : FusedProgram {
   std::vector<tn_dtype> input_dtypes;
   // An output that is wanted, of the request; NULL if the program reduces.
@@ -218,23 +221,24 @@ struct FusedRequest : FusedProgram {
   // reduces, inputs come as they are, and broadcast to it.
   tn_tensor_desc whole{};
 
-  // A program of pointwise members, in which every tensor has the shape of the outputs. One that
-  // reduces is refused.
+  // Reads a program of pointwise members, in which every tensor has the shape of the outputs, and
+  // refuses one that reduces.
   static FusedRequest from(const Request& request) { return read(request, false); }
-  // A program of any members.
+  // Reads a program of any members.
   static FusedRequest with_reductions(const Request& request) { return read(request, true); }
 
+  // Returns the dtype of an operand that is not absent.
   tn_dtype dtype_of(const FusedOperand& operand) const {
     return operand.kind == FusedOperand::input ? input_dtypes[operand.index]
                                                : steps[operand.index].dtype;
   }
-  // Whether it is one value for each row: an input with a last dimension of 1, the result of a
-  // reduction, and what is made of these alone.
+  // Returns whether an operand is one value for each row: an input with a last dimension of 1, the
+  // result of a reduction, and what is made of these alone.
   bool is_row_value(const FusedOperand& operand) const {
     return operand.kind == FusedOperand::input ? input_is_row_value[operand.index]
                                                : step_is_row_value[operand.index];
   }
-  // The tensor in the shape of `whole`, with strides of 0 where it broadcasts.
+  // Returns the tensor in the shape of `whole`, with strides of 0 where it broadcasts.
   tn_tensor_desc expanded(const tn_tensor_desc& d) const {
     tn_tensor_desc result = whole;
     result.dtype = d.dtype;

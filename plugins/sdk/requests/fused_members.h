@@ -9,7 +9,7 @@
 
 namespace tenon::sdk {
 
-// The dtype of a member's result.
+// Says which dtype the result of a member has.
 enum class FusedResult : uint8_t {
   same,     // that of its operands
   boolean,  // bool
@@ -17,19 +17,28 @@ enum class FusedResult : uint8_t {
   total,    // i64 for integers and bool, else that of its operand
 };
 
+// An operator that may be a step of a fused program: what it takes and makes.
 struct FusedMember {
+  // The name of the operator.
   const char* op;
-  // Operands. The last one may be absent where `number_for_last`; one scalar then stands for it.
+  // The number of operands. The last one may be absent if `number_for_last`; one scalar then stands
+  // for it. `scalars` are those beside that one.
   uint8_t operands;
   bool number_for_last;
-  uint8_t scalars;  // besides that one
+  uint8_t scalars;
+  // The dtype of the result.
   FusedResult result;
-  uint32_t takes;  // bit t: operands of dtype t; they all have one, but the condition of `where`
-  const char* attr = nullptr;  // the one attribute that it may have
+  // Bit t says that it takes operands of dtype t; they all have one dtype, but the condition of
+  // `where`.
+  uint32_t takes;
+  // The name of the one attribute that it may have, and its kind.
+  const char* attr = nullptr;
   tn_attr_kind attr_kind = TN_ATTR_INT;
-  bool reduces = false;  // it makes one value of each row
+  // True if it makes one value of each row.
+  bool reduces = false;
 
-  bool selects() const { return std::string_view(op) == "where"; }  // operand 0 is a bool
+  // Returns whether operand 0 is a condition, of bool.
+  bool selects() const { return std::string_view(op) == "where"; }
 };
 
 namespace detail {
@@ -39,22 +48,23 @@ constexpr uint32_t kFusedFloats = 1u << TN_F32 | 1u << TN_F64 | 1u << TN_F16 | 1
                    kFusedBool = 1u << TN_BOOL, kFusedNumbers = kFusedFloats | kFusedIntegers,
                    kFusedAny = kFusedNumbers | kFusedBool;
 
+// Returns a member that takes one tensor.
 constexpr FusedMember fused_unary(const char* op, uint32_t takes = kFusedFloats,
                                   uint8_t scalars = 0) {
   return {op, 1, false, scalars, FusedResult::same, takes};
 }
-// A member that takes two tensors, or a tensor and a number.
+// Returns a member that takes two tensors, or a tensor and a number.
 constexpr FusedMember fused_binary(const char* op, uint32_t takes,
                                    FusedResult result = FusedResult::same) {
   return {op, 2, true, 0, result, takes, "reverse", TN_ATTR_BOOL};
 }
-// A member that takes tensors alone.
+// Returns a member that takes tensors alone.
 constexpr FusedMember fused_tensors(const char* op, uint8_t operands, uint32_t takes,
                                     uint8_t scalars = 0) {
   return {op, operands, false, scalars, FusedResult::same, takes};
 }
 
-// A member that reduces the values of a row.
+// Returns a member that reduces the values of a row.
 constexpr FusedMember fused_reduction(const char* op, uint32_t takes,
                                       FusedResult result = FusedResult::same,
                                       const char* attr = nullptr) {
@@ -63,6 +73,7 @@ constexpr FusedMember fused_reduction(const char* op, uint32_t takes,
 
 }  // namespace detail
 
+// All members, in the order of their names.
 inline constexpr FusedMember kFusedMembers[] = {
     detail::fused_unary("abs", detail::kFusedNumbers),
     detail::fused_unary("acos"),
@@ -173,6 +184,7 @@ inline constexpr FusedMember kFusedMembers[] = {
     detail::fused_binary("xlogy", detail::kFusedFloats),
 };
 
+// Returns the member of this name, or NULL.
 inline const FusedMember* fused_member(std::string_view op) {
   for (auto& member : kFusedMembers)
     if (op == member.op) return &member;

@@ -1,5 +1,5 @@
 // "embedding", "index_select" and "gather" with their gradients, and "scatter": read and checked
-// once for every plugin. Indices themselves are checked by who runs it.
+// once for every plugin. A plan checks the indices themselves when it runs.
 #pragma once
 
 #include <algorithm>
@@ -12,12 +12,15 @@
 
 namespace tenon::sdk {
 
-// Rows by index: x is seen as (outer, size, inner), of whose rows `count` are taken. All tensors
-// are contiguous.
+// A request that takes rows by index: x is seen as (outer, size, inner), of whose rows `count` are
+// taken. All tensors are contiguous.
 struct RowsRequest : Lines {
-  tn_dtype dtype, index;  // of x and of the indices
+  // The dtypes of x and of the indices.
+  tn_dtype dtype, index;
+  // How many rows are taken.
   int64_t count;
-  int64_t skip;  // the gradient of rows with this index goes nowhere; INT64_MIN: there are none
+  // The gradient of rows with this index goes nowhere; INT64_MIN stands for none.
+  int64_t skip;
 
   // Reads "embedding" or "index_select" (x, index -> y) or their gradients (g, index -> gx).
   static RowsRequest from(const Request& request);
@@ -40,12 +43,16 @@ inline RowsRequest RowsRequest::from(const Request& request) {
   return r;
 }
 
-// One element an index: y = x at index, or gx at index += g. The result is contiguous.
+// A request with one element for each index: y = x at index, or gx at index += g. The result is
+// contiguous.
 struct GatherRequest {
-  tn_dtype dtype, index;  // of x and of the indices
+  // The dtypes of x and of the indices, and the dimension.
+  tn_dtype dtype, index;
   size_t dim;
-  int64_t size, stride;  // of x, or gx, along `dim`
-  tn_tensor_desc seen;   // x, or gx, as the index walks over it: no step along `dim`
+  // The size of x, or gx, along `dim`, and its stride there.
+  int64_t size, stride;
+  // x, or gx, as the index walks over it: without a step along `dim`.
+  tn_tensor_desc seen;
 
   // Reads "gather" (x, index -> y) or "gather_backward" (g, index -> gx).
   static GatherRequest from(const Request& request);
@@ -69,20 +76,28 @@ inline GatherRequest GatherRequest::from(const Request& request) {
   return {x.dtype, index.dtype, dim, x.shape[dim], x.strides[dim], without_dim(x, index, dim)};
 }
 
-// "scatter" and "scatter_reduce": x, index, src -> y, which may be x in place. Index and src have
-// one shape.
+// Says what happens to elements that are written to one place.
 enum class ScatterReduce { assign, sum, prod, amax, amin };
+// A request of "scatter" or "scatter_reduce": x, index, src -> y, which may be x in place. Index
+// and src have one shape.
 struct ScatterRequest {
+  // The dtypes of x and of the indices, and the dimension.
   tn_dtype dtype, index;
   size_t dim;
-  int64_t size, stride;  // of y along `dim`
-  tn_tensor_desc seen;   // y as the index walks over it: no step along `dim`
+  // The size and the stride of y along `dim`.
+  int64_t size, stride;
+  // y as the index walks over it: without a step along `dim`.
+  tn_tensor_desc seen;
+  // What happens at a place, and whether the value of x there takes part.
   ScatterReduce reduce;
   bool include_self;
 
+  // Reads a request. Throws TN_CODE_INVALID_ARGUMENT if tensors do not fit together, and
+  // TN_CODE_UNSUPPORTED for another "reduce" or if x or y is not contiguous.
   static ScatterRequest from(const Request& request);
 };
 
+// Returns what the attribute "reduce" names, and `assign` for "scatter".
 inline ScatterReduce scatter_reduce_of(const Request& request) {
   if (request.op() == "scatter") return ScatterReduce::assign;
   const auto name = request.get_string("reduce");
@@ -119,13 +134,17 @@ inline ScatterRequest ScatterRequest::from(const Request& request) {
           reduce == ScatterReduce::assign || request.get_bool("include_self")};
 }
 
-// "nonzero": mask, counts -> y. Of each element `counts` says how many are true up to it; y has a
-// row for each that is.
+// A request of "nonzero": mask, counts -> y. For each element `counts` says how many are true up to
+// it; y has a row for each that is.
 struct NonzeroRequest {
-  int64_t elements, count;  // of the mask; rows
+  // The elements of the mask, and the rows of y.
+  int64_t elements, count;
+  // The shape of the mask.
   size_t rank;
   std::array<int64_t, TN_MAX_RANK> shape;
 
+  // Reads a request. Throws TN_CODE_INVALID_ARGUMENT if tensors do not fit together, and
+  // TN_CODE_UNSUPPORTED for other dtypes or tensors that are not contiguous.
   static NonzeroRequest from(const Request& request) {
     require_op(request, {"nonzero"});
     auto &mask = request.input(0), &counts = request.input(1), &y = request.output(0);
@@ -141,12 +160,15 @@ struct NonzeroRequest {
   }
 };
 
-// "ravel_index": as many i64 indices as `sizes` -> the number of the element that they meet in.
+// A request of "ravel_index": as many i64 indices as `sizes` -> the number of the element that they
+// meet in.
 struct RavelRequest {
+  // The number of indices, and of elements of each.
   size_t indices;
   int64_t count;
   std::array<int64_t, TN_MAX_RANK> sizes;
 
+  // Reads a request. Throws TN_CODE_INVALID_ARGUMENT if tensors and sizes do not fit together.
   static RavelRequest from(const Request& request) {
     require_op(request, {"ravel_index"});
     const auto sizes = request.get_ints("sizes");

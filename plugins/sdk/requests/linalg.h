@@ -9,22 +9,28 @@
 
 namespace tenon::sdk {
 
-// `batch` products y (m, n) = a (m, k) b (k, n). The second operand of "linear" is (n, k), so its
-// strides change places. y is contiguous; strides of a and b are in elements and may be anything.
+// A request of `batch` products y (m, n) = a (m, k) b (k, n). The second operand of "linear" is (n,
+// k), so its strides change places. y is contiguous; strides of a and b are in elements and may be
+// anything.
 struct ProductRequest {
+  // The most dimensions of a batch.
   static constexpr uint32_t kMaxBatchRank = TN_MAX_RANK - 2;
-  tn_dtype dtype;  // of all tensors
+  // The dtype of all tensors, and the sizes above.
+  tn_dtype dtype;
   int64_t m, n, k, batch;
+  // The strides of the rows and columns of a and b.
   int64_t a_row, a_col, b_row, b_col;
-  bool bias;  // input 2 of "linear" is there: (n), added to every row
+  // True if input 2 of "linear" is there: (n), added to every row.
+  bool bias;
   // The dimensions of the batch, outermost first, and the strides of a and b along them.
   uint32_t batch_rank = 0;
   int64_t batch_shape[kMaxBatchRank] = {}, a_batch[kMaxBatchRank] = {}, b_batch[kMaxBatchRank] = {};
 
-  // Where a, b and y of product `i` begin, in elements.
+  // Where a, b and y of one product begin, in elements.
   struct Offsets {
     int64_t a = 0, b = 0, y = 0;
   };
+  // Returns where product `i` begins.
   Offsets offsets(int64_t i) const {
     Offsets o{0, 0, i * m * n};
     for (uint32_t d = batch_rank; d-- > 0;) {
@@ -35,8 +41,8 @@ struct ProductRequest {
     return o;
   }
 
-  // Returns the step from one matrix of the batch to the next, where it is always the same;
-  // `strides` are a_batch or b_batch. 0 where there is but one.
+  // Returns the step from one matrix of the batch to the next, if it is always the same; `strides`
+  // are a_batch or b_batch. It is 0 if there is only one matrix.
   std::optional<int64_t> step_of(const int64_t* strides) const {
     int64_t step = 0, expected = 0;
     bool first = true;
@@ -50,6 +56,8 @@ struct ProductRequest {
     return step;
   }
 
+  // Reads "matmul", "linear" or "linear_relu". Throws TN_CODE_INVALID_ARGUMENT if tensors do not
+  // fit together, and TN_CODE_UNSUPPORTED if y is not contiguous.
   static ProductRequest from(const Request& request);
 };
 

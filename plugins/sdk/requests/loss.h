@@ -9,24 +9,30 @@
 
 namespace tenon::sdk {
 
+// Says what becomes of the losses of the rows: their mean, their sum, or one loss for each.
 enum class LossReduction { mean, sum, none };
 
-// Logits (n, c), a target of n class numbers, and what the loss of a row is weighted with.
+// A request of a cross entropy: logits (n, c), a target of n class numbers, and what the loss of a
+// row is weighted with.
 struct CrossEntropyRequest {
-  tn_dtype dtype;  // of the logits
-  int64_t n, c;    // rows and classes
-  int64_t ignore;  // rows with this target do not count
+  // The dtype of the logits, and the numbers of rows and classes.
+  tn_dtype dtype;
+  int64_t n, c;
+  // Rows with this target do not count.
+  int64_t ignore;
   LossReduction reduction;
+  // The attribute "label_smoothing".
   double smoothing;
-  bool weighted;  // a weight for each class is there
+  // True if there is a weight for each class.
+  bool weighted;
 
   // Reads "cross_entropy" (logits, target, weight? -> loss, normalizer, total) or
-  // "cross_entropy_backward" (g, logits, target, weight?, normalizer, total -> glogits). Targets
-  // are checked by who runs it.
+  // "cross_entropy_backward" (g, logits, target, weight?, normalizer, total -> glogits). A plan
+  // checks the targets when it runs.
   static CrossEntropyRequest from(const Request& request);
 
  private:
-  // A value of type `t` for each row where `rows`, else one.
+  // Requires one value of type `t` for each row if `rows` is true, otherwise one value.
   void require_values(const tn_tensor_desc& d, bool rows, tn_dtype t, const char* what) const {
     if (d.dtype != t || !(rows ? d.rank == 1 && d.shape[0] == n : numel(d) == 1))
       invalid("{} must be {} of {}", what, rows ? "one value a row" : "a scalar", dtype_name(t));
@@ -34,6 +40,7 @@ struct CrossEntropyRequest {
   }
 };
 
+// Returns what the attribute "reduction" names. Throws TN_CODE_INVALID_ARGUMENT for another word.
 inline LossReduction loss_reduction(const Request& request) {
   const auto name = request.get_string("reduction");
   if (name == "mean") return LossReduction::mean;

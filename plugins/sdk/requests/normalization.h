@@ -11,8 +11,9 @@
 
 namespace tenon::sdk {
 
-// The type of weight, bias and running statistics, which is one for all of them: that of x or,
-// where this is a half type, f32. `inputs` are their numbers; where there is none, it is that of x.
+// Returns the type of weight, bias and running statistics, which is one for all of them: that of x
+// or, where this is a half type, f32. `inputs` are their numbers; if there is none, it is that of
+// x.
 inline tn_dtype parameters_dtype(const Request& request, tn_dtype x,
                                  std::initializer_list<uint32_t> inputs) {
   for (const uint32_t i : inputs)
@@ -20,21 +21,25 @@ inline tn_dtype parameters_dtype(const Request& request, tn_dtype x,
       return statistics_dtype(x);
   return x;
 }
-// The type of the gradients of weight and bias, for an x of this type: that of the weight, input 2.
-// Without one, that of statistics.
+// Returns the type of the gradients of weight and bias, for an x of this type: that of the weight,
+// input 2. Without one, it is that of statistics.
 inline tn_dtype gradients_dtype(const Request& request, tn_dtype x) {
   return request.has_input(2) ? parameters_dtype(request, x, {2}) : statistics_dtype(x);
 }
 
-// x (n, c, …) seen as n x c x size; the statistics of one channel run over n and size.
+// A request of a batch norm: x (n, c, …) seen as n x c x size. The statistics of one channel run
+// over n and size.
 struct BatchNormRequest {
   tn_dtype dtype;
   int64_t n, c, size;
   bool training;
-  bool weight, bias;            // the inputs are there
-  double eps;                   // of the forward request
-  tn_dtype parameters = dtype;  // the type of weight, bias and running statistics, and of gradients
+  // Which inputs are there, and the attribute "eps" of the forward request.
+  bool weight, bias;
+  double eps;
+  // The type of weight, bias and running statistics, and of gradients.
+  tn_dtype parameters = dtype;
 
+  // Returns the number of elements of x.
   int64_t numel() const { return n * c * size; }
 
   // Reads "batch_norm" or "batch_norm_backward".
@@ -96,13 +101,15 @@ inline void BatchNormRequest::check_backward(const Request& request) const {
                        names[i]);
 }
 
-// A tensor of a request, as it has to be.
+// A tensor of a request as it has to be: its name, its number of elements, its dtype, and whether
+// it may be absent.
 struct Place {
   const char* name;
   int64_t numel;
   tn_dtype dtype;
   bool optional = false;
 };
+// Requires that the inputs and outputs of a request are as these places say, and contiguous.
 inline void require_places(const Request& request, std::initializer_list<Place> inputs,
                            std::initializer_list<Place> outputs) {
   uint32_t i = 0;
@@ -120,14 +127,18 @@ inline void require_places(const Request& request, std::initializer_list<Place> 
   }
 }
 
-// x seen as `rows` rows of the `size` elements that are normalised together.
+// A request of a layer norm: x seen as `rows` rows of the `size` elements that are normalized
+// together.
 struct LayerNormRequest {
   tn_dtype dtype;
   int64_t rows, size;
-  bool weight, bias;            // the inputs are there
-  double eps;                   // of the forward request
-  tn_dtype parameters = dtype;  // the type of weight and bias, and of their gradients
-  bool centred = true;          // false for "rms_norm", which has neither means nor a bias
+  // Which inputs are there, and the attribute "eps" of the forward request.
+  bool weight, bias;
+  double eps;
+  // The type of weight and bias, and of their gradients.
+  tn_dtype parameters = dtype;
+  // False for "rms_norm", which has neither means nor a bias.
+  bool centred = true;
 
   // Reads "layer_norm" or "rms_norm", or the gradient of one of them.
   static LayerNormRequest from(const Request& request);
@@ -168,17 +179,22 @@ inline LayerNormRequest LayerNormRequest::from(const Request& request) {
   return r;
 }
 
-// x (n, c, …) seen as n images of c planes of `size` elements, of which groups of c / groups planes
-// are normalised together.
+// A request of a group norm: x (n, c, …) seen as n images of c planes of `size` elements, of which
+// groups of c / groups planes are normalized together.
 struct GroupNormRequest {
   tn_dtype dtype;
   int64_t n, c, size, groups;
-  bool weight, bias;            // the inputs are there
-  double eps;                   // of the forward request
-  tn_dtype parameters = dtype;  // the type of weight and bias, and of their gradients
+  // Which inputs are there, and the attribute "eps" of the forward request.
+  bool weight, bias;
+  double eps;
+  // The type of weight and bias, and of their gradients.
+  tn_dtype parameters = dtype;
 
+  // Returns the number of groups of all images.
   int64_t rows() const { return n * groups; }
-  int64_t channels() const { return c / groups; }  // of a group
+  // Returns the number of channels of a group.
+  int64_t channels() const { return c / groups; }
+  // Returns the number of elements of a group.
   int64_t row_size() const { return channels() * size; }
 
   // Reads "group_norm" or "group_norm_backward".
@@ -213,7 +229,8 @@ inline GroupNormRequest GroupNormRequest::from(const Request& request) {
   return r;
 }
 
-// x, or g and y of a gradient, seen as lines along the dimension that is normalised.
+// A request of a softmax: x, or g and y of a gradient, seen as lines along the dimension that is
+// normalized.
 struct SoftmaxRequest : Lines {
   tn_dtype dtype;
   bool logarithm, backward;

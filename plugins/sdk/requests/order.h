@@ -1,5 +1,6 @@
 // Operators that go along one dimension in order: scans, sorting, and places in sorted sequences.
-// Read and checked once for every plugin. All tensors are contiguous.
+// They are read and checked once for every plugin. All tensors are contiguous. Each `from` throws
+// TN_CODE_INVALID_ARGUMENT if tensors and attributes do not fit together.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +11,7 @@
 namespace tenon::sdk {
 
 namespace detail {
-// Output `i` has the shape of `x` but along `dim`, and is contiguous.
+// Requires that output `i` has the shape of `x` but along `dim`, and is contiguous.
 inline void require_along(const Request& request, const tn_tensor_desc& x, size_t i, size_t dim,
                           tn_dtype dtype) {
   auto& y = request.output(i);
@@ -20,12 +21,14 @@ inline void require_along(const Request& request, const tn_tensor_desc& x, size_
 }
 }  // namespace detail
 
-// "cumsum", "cumprod", "logcumsumexp", "cummax" and "cummin": x -> y, and the places of the
-// extremes.
+// A request of "cumsum", "cumprod", "logcumsumexp", "cummax" or "cummin": x -> y, and the places of
+// the extremes.
 struct ScanRequest : Lines {
   tn_dtype dtype;
-  bool reverse;  // of cumsum: from the end
+  // The attribute of "cumsum": the sums begin at the end.
+  bool reverse;
 
+  // Reads a request.
   static ScanRequest from(const Request& request) {
     require_op(request, {"cumsum", "cumprod", "logcumsumexp", "cummax", "cummin"});
     auto& x = request.input(0);
@@ -40,12 +43,14 @@ struct ScanRequest : Lines {
   }
 };
 
-// "sort" and "topk": x -> values, indices. Of each line the first `k` in order.
+// A request of "sort" or "topk": x -> values, indices. Of each line the first `k` in order are
+// wanted.
 struct SortRequest : Lines {
   tn_dtype dtype;
   bool descending;
   int64_t k;
 
+  // Reads a request.
   static SortRequest from(const Request& request) {
     require_op(request, {"sort", "topk"});
     auto& x = request.input(0);
@@ -63,15 +68,19 @@ struct SortRequest : Lines {
   }
 };
 
-// "searchsorted": sequence, values -> places. The sequence is a vector, or there is a row of it for
-// each row of the values.
+// A request of "searchsorted": sequence, values -> places. The sequence is a vector, or there is a
+// row of it for each row of the values.
 struct SearchRequest {
   tn_dtype dtype;
-  int64_t size;     // of a row of the sequence
-  int64_t per_row;  // values that look into one row
-  int64_t count;    // values
+  // The elements of a row of the sequence.
+  int64_t size;
+  // How many values look into one row, and how many there are.
+  int64_t per_row;
+  int64_t count;
+  // The attribute "right": places are behind equal elements.
   bool right;
 
+  // Reads a request.
   static SearchRequest from(const Request& request) {
     require_op(request, {"searchsorted"});
     auto &sequence = request.input(0), &values = request.input(1), &y = request.output(0);

@@ -7,15 +7,19 @@
 
 namespace tenon::sdk {
 
-// Where an operand is absent, scalar 0 of the run takes its place: b's, or a's where the request
-// has the attribute "reverse".
+// A request of two operands. If one is absent, scalar 0 of the run takes its place: b's, or a's if
+// the request has the attribute "reverse".
 struct BinaryRequest {
-  const tn_tensor_desc *a, *b;  // NULL: the scalar
-  tn_dtype dtype;               // of the tensors
+  // The operands, NULL for the one that is a scalar, and the dtype of the tensors.
+  const tn_tensor_desc *a, *b;
+  tn_dtype dtype;
 
+  // Return whether a or b is a scalar.
   bool scalar_first() const { return !a; }
   bool scalar_second() const { return !b; }
 
+  // Reads a request of any operator of two operands. Throws TN_CODE_INVALID_ARGUMENT if an operand
+  // has not the result's shape, dtypes differ or the scalar is missing.
   static BinaryRequest from(const Request& request) {
     const tn_tensor_desc* x = &request.input(0);
     const bool reverse = request.get_bool("reverse", false);  // of two tensors it means nothing

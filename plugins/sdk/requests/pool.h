@@ -9,29 +9,32 @@
 
 namespace tenon::sdk {
 
-// Which attributes a request has.
+// Says which attributes a request has.
 enum class PoolWindows {
   none,      // of adaptive pooling, or where they do not matter
   averaged,  // kernel_size, stride, padding, ceil_mode, count_include_pad
   dilated,   // kernel_size, stride, padding, ceil_mode, dilation
 };
 
-// n x c planes of h x w pooled to oh x ow. Strides of inputs are not looked at, and max pooling's
-// indices are checked by require_indices.
+// A request that pools n x c planes of h x w to oh x ow. Strides of inputs are not looked at, and
+// max pooling's indices are checked by require_indices.
 struct PoolRequest {
   int64_t planes, h, w, oh, ow;
+  // Kernel size, stride, padding and dilation of rows and columns.
   int64_t kh = 0, kw = 0, sh = 1, sw = 1, ph = 0, pw = 0, dh = 1, dw = 1;
-  bool count_pad = false;  // count_include_pad
+  // The attribute "count_include_pad".
+  bool count_pad = false;
 
-  // `large` is the pooled tensor, `small` the result, whichever of them is computed. Throws
-  // TN_CODE_INVALID_ARGUMENT where tensors and attributes do not fit together, and
-  // TN_CODE_UNSUPPORTED where an output is not row-major.
+  // Reads a request. `large` is the tensor that is pooled, `small` the result, whichever of them is
+  // computed. Throws TN_CODE_INVALID_ARGUMENT if tensors and attributes do not fit together, and
+  // TN_CODE_UNSUPPORTED if an output is not row-major.
   static PoolRequest from(const Request& request, const tn_tensor_desc& large,
                           const tn_tensor_desc& small, PoolWindows windows);
-  // The same for a plugin that looks at the strides of the outputs, too.
+  // Reads the same for a plugin that looks at the strides of the outputs, too.
   static PoolRequest from_any_order(const Request& request, const tn_tensor_desc& large,
                                     const tn_tensor_desc& small, PoolWindows windows);
 
+  // Return the number of elements of a plane, before and after.
   int64_t in_size() const { return h * w; }
   int64_t out_size() const { return oh * ow; }
 
@@ -39,8 +42,8 @@ struct PoolRequest {
   void read_windows(const Request& request, PoolWindows windows);
 };
 
-// Positions of windows along a dimension of `in` elements, as PyTorch counts them: with ceil_mode
-// the last one may reach beyond the padding, but does not start there.
+// Returns the number of positions of windows along a dimension of `in` elements, as PyTorch counts
+// them: with ceil_mode the last one may reach beyond the padding, but does not start there.
 inline int64_t pooled_size(int64_t in, int64_t kernel, int64_t stride, int64_t padding,
                            int64_t dilation, bool ceil_mode) {
   const int64_t room = in + 2 * padding - dilation * (kernel - 1) - 1;
@@ -85,7 +88,8 @@ inline PoolRequest PoolRequest::from_any_order(const Request& request, const tn_
   return p;
 }
 
-// The indices that max pooling writes, and its gradient reads: i64 of the result's shape.
+// Requires that the indices that max pooling writes, and its gradient reads, are i64 of the
+// result's shape.
 inline void require_indices(const tn_tensor_desc& indices, const tn_tensor_desc& like) {
   bool fits = indices.dtype == TN_I64 && indices.rank == like.rank;
   for (uint32_t i = 0; fits && i < like.rank; ++i) fits = indices.shape[i] == like.shape[i];

@@ -8,7 +8,7 @@
 
 namespace tenon::sdk {
 
-// A step of `batch` sequences of `hidden` values each.
+// A request of one step of `batch` sequences of `hidden` values each.
 struct RecurrentStepRequest {
   tn_dtype dtype;
   int64_t batch, hidden;

@@ -15,13 +15,16 @@ namespace tenon::sdk {
 // they lie one behind the other; both lists by falling stride of x. The output is contiguous in the
 // order of x's dimensions.
 struct ReduceShape {
+  // A dimension: its size, and its strides in x and in the output, in elements.
   struct Dim {
     int64_t size, x_stride, y_stride;
   };
   int kept_rank = 0, reduced_rank = 0;
   Dim kept[TN_MAX_RANK]{}, reduced[TN_MAX_RANK]{};
-  int64_t outputs = 1, count = 1;  // results, and elements that go into each
+  // The number of results, and of elements that go into each.
+  int64_t outputs = 1, count = 1;
 
+  // Returns the shape for a reduction of x over `dims`.
   static ReduceShape of(const tn_tensor_desc& x, const std::vector<int64_t>& dims);
 
  private:
@@ -61,8 +64,8 @@ inline void ReduceShape::merge(Dim* list, int& rank) {
   rank = rank > 0 ? last + 1 : 0;
 }
 
-// `y` has the shape of `x` without `dims`, which are dimensions of x in rising order. A single
-// number is taken for a tensor of one dimension.
+// Requires that `y` has the shape of `x` without `dims`, which are dimensions of x in rising order.
+// A single number is taken for a tensor of one dimension.
 inline void require_reduced(const tn_tensor_desc& x, const tn_tensor_desc& y,
                             const std::vector<int64_t>& dims) {
   const int64_t rank = std::max<int64_t>(1, x.rank);
@@ -82,18 +85,23 @@ inline void require_reduced(const tn_tensor_desc& x, const tn_tensor_desc& y,
   require_contiguous(y);
 }
 
-// The attribute "dims" of a reduction, which fits its input 0 and its output 0.
+// Returns the attribute "dims" of a reduction, and requires that it fits its input 0 and its output
+// 0.
 inline std::vector<int64_t> reduced_dims(const Request& request) {
   auto dims = request.get_ints("dims");
   require_reduced(request.input(0), request.output(0), dims);
   return dims;
 }
 
-// "argmax" and "argmin": where the extreme lies along one dimension, which is not empty.
+// A request of "argmax" or "argmin": where the extreme lies along one dimension, which is not
+// empty.
 struct ArgReduceRequest : Lines {
-  tn_dtype dtype;  // of x
+  // The dtype of x, and the dimension.
+  tn_dtype dtype;
   size_t dim;
 
+  // Reads a request. Throws TN_CODE_INVALID_ARGUMENT if tensors do not fit together or there is no
+  // element to choose from, and TN_CODE_UNSUPPORTED if the output is not i64 or not contiguous.
   static ArgReduceRequest from(const Request& request);
 };
 

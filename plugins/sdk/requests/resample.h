@@ -8,11 +8,13 @@
 
 namespace tenon::sdk {
 
-// x, or gx, seen as (outer, size, inner), and y, or g, as (outer, count, inner). All tensors are
-// contiguous; whether places lie in [0, size) is seen at each run.
+// A request of "resample": x, or gx, seen as (outer, size, inner), and y, or g, as (outer, count,
+// inner). All tensors are contiguous. A plan checks that places lie in [0, size) when it runs.
 struct ResampleRequest : Lines {
-  tn_dtype dtype;       // of all tensors but the places, which are i64
-  int64_t count, taps;  // elements of y along the dimension, and elements of x for each
+  // The dtype of all tensors but the places, which are i64.
+  tn_dtype dtype;
+  // The elements of y along the dimension, and the elements of x of which each is made.
+  int64_t count, taps;
 
   // Reads "resample" (x, place, weight -> y) or "resample_backward" (g, place, weight -> gx).
   static ResampleRequest from(const Request& request);

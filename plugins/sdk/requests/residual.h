@@ -8,20 +8,23 @@
 
 namespace tenon::sdk {
 
-// What is added to each element of output 0, before the activation: a tensor that lies as that
+// Says what is added to each element of output 0, before the activation: a tensor that lies as that
 // output does. A plan gives the bits that the device gives for the operator and `add` one by one; a
 // plugin that cannot promise that refuses.
 //
 // Only a kernel that adds residuals reads the attribute. In the request of any other it stays
 // unread, and create_plan refuses it.
 struct ResidualRequest {
+  // Whether there is a residual, and the number of the input that it is.
   bool there = false;
-  uint32_t input = 0;  // the number of the tensor
+  uint32_t input = 0;
 
+  // Returns whether there is a residual.
   explicit operator bool() const { return there; }
 
-  // `inputs` is how many the operator has of its own, absent ones included: the residual comes
-  // after them.
+  // Reads the attribute. `inputs` is how many inputs the operator has of its own, absent ones
+  // included: the residual comes after them. Throws TN_CODE_INVALID_ARGUMENT if it has not the
+  // result's shape and dtype, and TN_CODE_UNSUPPORTED if its strides differ.
   static ResidualRequest from(const Request& request, uint32_t inputs);
 };
 

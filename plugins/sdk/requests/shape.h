@@ -10,19 +10,23 @@
 
 namespace tenon::sdk {
 
-// The part of an output that input `input` is copied to.
+// The part of an output to which an input is copied.
 struct CopyPart {
+  // The number of the input.
   size_t input;
-  tn_tensor_desc to;    // the part, which begins
-  int64_t byte_offset;  // so far behind the output's first element
+  // The part, and how many bytes behind the output's first element it begins.
+  tn_tensor_desc to;
+  int64_t byte_offset;
 
+  // Return where the part begins, and the input, in a run.
   void* destination(const tn_run& run) const {
     return static_cast<char*>(run.outputs[0]) + byte_offset;
   }
   const void* source(const tn_run& run) const { return run.inputs[input]; }
 };
 
-// The parts of "cat", one for each input that has elements, with the strides of the output.
+// Returns the parts of "cat", one for each input that has elements, with the strides of the output.
+// Throws TN_CODE_INVALID_ARGUMENT if the inputs do not fill the output.
 inline std::vector<CopyPart> cat_parts(const Request& request) {
   auto& y = request.output(0);
   if (y.rank == 0) invalid("a scalar has no dimension");
@@ -45,8 +49,9 @@ inline std::vector<CopyPart> cat_parts(const Request& request) {
   return parts;
 }
 
-// The part of the output of "slice_backward" that the gradient is copied to; the rest is zero. The
-// output is contiguous.
+// Returns the part of the output of "slice_backward" to which the gradient is copied; the rest is
+// zero. Throws TN_CODE_INVALID_ARGUMENT if the slice does not fit its output, and
+// TN_CODE_UNSUPPORTED if the output is not contiguous.
 inline CopyPart slice_part(const Request& request) {
   auto &g = request.input(0), &y = request.output(0);
   require_contiguous(y);
