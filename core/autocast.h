@@ -57,6 +57,7 @@ class TENON_API Autocast {
     // The fields of AutocastOptions; device_type is a Device::type_id or kEveryType.
     bool enabled, caches;
     uint32_t device_type;
+    // Returns whether both say the same.
     bool operator==(const Setting&) const = default;
   };
   // Begins the scope of a guard with the setting of another one.
@@ -74,6 +75,7 @@ class TENON_API Autocast {
 // Write `NoAutocast guard;`: the operators in this scope compute in the dtypes of their inputs.
 class NoAutocast : public Autocast {
  public:
+  // Begins the scope.
   NoAutocast() : Autocast(DType::bf16, {.enabled = false}) {}
 };
 

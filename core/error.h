@@ -30,7 +30,7 @@ TENON_ERROR(ShapeError, ValueError)  // shapes that do not fit each other
 TENON_ERROR(DTypeError, ValueError)  // an element type that the operator does not take
 TENON_ERROR(IndexError, ValueError)  // an index or a label that is out of range
 TENON_ERROR(DeviceError, Error)  // an unknown device, tensors on different devices, a failed device
-TENON_ERROR(OutOfMemoryError, DeviceError)
+TENON_ERROR(OutOfMemoryError, DeviceError)  // memory that a device or the host does not have
 TENON_ERROR(PluginError,
             DeviceError)  // a backend that cannot be loaded; the text contains the load report
 TENON_ERROR(UnsupportedError, DeviceError)  // an operator that no plugin of the device implements

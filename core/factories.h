@@ -97,9 +97,11 @@ class TENON_API NestedNumbers {
   NestedNumbers(const NestedNumbers&);
   ~NestedNumbers();
 
-  // Returns whether it is a list, of which rows() are the members; otherwise number() is its value.
+  // Returns whether it is a list.
   bool is_list() const { return is_list_; }
+  // Returns the number, or 0 for a list.
   Number number() const { return number_; }
+  // Returns the members of a list; nothing for a number.
   const std::vector<NestedNumbers>& rows() const { return rows_; }
 
  private:
@@ -196,88 +198,103 @@ TENON_API Tensor scalar(Number value, const TensorOptions& options = {});
 
 // ---- a dtype, a device or both as the options: zeros({2, 3}, f64, "cuda:0") ----
 
-// Each of these returns what the function of its name returns with options of that dtype and
-// device.
+// Returns empty(shape) of this dtype, on this device, or both.
 template <detail::Placing... P>
   requires(sizeof...(P) > 0)
 Tensor empty(const Shape& shape, const P&... at) {
   return empty(shape, detail::placed(at...));
 }
+// Returns full(shape, value) of this dtype, on this device, or both.
 template <detail::Placing... P>
   requires(sizeof...(P) > 0)
 Tensor full(const Shape& shape, Number value, const P&... at) {
   return full(shape, value, detail::placed(at...));
 }
+// Returns zeros(shape) of this dtype, on this device, or both.
 template <detail::Placing... P>
   requires(sizeof...(P) > 0)
 Tensor zeros(const Shape& shape, const P&... at) {
   return zeros(shape, detail::placed(at...));
 }
+// Returns ones(shape) of this dtype, on this device, or both.
 template <detail::Placing... P>
   requires(sizeof...(P) > 0)
 Tensor ones(const Shape& shape, const P&... at) {
   return ones(shape, detail::placed(at...));
 }
+// Returns arange(start, end, step) of this dtype, on this device, or both.
 template <detail::Placing... P>
   requires(sizeof...(P) > 0)
 Tensor arange(Number start, Number end, Number step, const P&... at) {
   return arange(start, end, step, detail::placed(at...));
 }
+// Returns arange(start, end, 1) of this dtype, on this device, or both.
 template <detail::Placing... P>
   requires(sizeof...(P) > 0)
 Tensor arange(Number start, Number end, const P&... at) {
   return arange(start, end, 1, detail::placed(at...));
 }
+// Returns arange(0, end, 1) of this dtype, on this device, or both.
 template <detail::Placing... P>
   requires(sizeof...(P) > 0)
 Tensor arange(Number end, const P&... at) {
   return arange(0, end, 1, detail::placed(at...));
 }
+// Returns rand(shape) of this dtype, on this device, or both.
 template <detail::Placing... P>
   requires(sizeof...(P) > 0)
 Tensor rand(const Shape& shape, const P&... at) {
   return rand(shape, detail::placed(at...));
 }
+// Returns randn(shape) of this dtype, on this device, or both.
 template <detail::Placing... P>
   requires(sizeof...(P) > 0)
 Tensor randn(const Shape& shape, const P&... at) {
   return randn(shape, detail::placed(at...));
 }
+// Returns randint(low, high, shape) of this dtype, on this device, or both.
 template <detail::Placing... P>
   requires(sizeof...(P) > 0)
 Tensor randint(int64_t low, int64_t high, const Shape& shape, const P&... at) {
   return randint(low, high, shape, detail::placed(at...));
 }
+// Returns randint(0, high, shape) of this dtype, on this device, or both.
 template <detail::Placing... P>
   requires(sizeof...(P) > 0)
 Tensor randint(int64_t high, const Shape& shape, const P&... at) {
   return randint(0, high, shape, detail::placed(at...));
 }
+// Returns empty_like(like) of this dtype, on this device, or both.
 template <detail::Placing... P>
   requires(sizeof...(P) > 0)
 Tensor empty_like(const Tensor& like, const P&... at) {
   return empty_like(like, detail::placed(at...));
 }
+// Returns zeros_like(like) of this dtype, on this device, or both.
 template <detail::Placing... P>
   requires(sizeof...(P) > 0)
 Tensor zeros_like(const Tensor& like, const P&... at) {
   return zeros_like(like, detail::placed(at...));
 }
+// Returns ones_like(like) of this dtype, on this device, or both.
 template <detail::Placing... P>
   requires(sizeof...(P) > 0)
 Tensor ones_like(const Tensor& like, const P&... at) {
   return ones_like(like, detail::placed(at...));
 }
+// Returns scalar(value) of this dtype, on this device, or both.
 template <detail::Placing... P>
   requires(sizeof...(P) > 0)
 Tensor scalar(Number value, const P&... at) {
   return scalar(value, detail::placed(at...));
 }
+// Returns tensor(values) of this dtype, on this device, or both.
 template <detail::Placing... P>
   requires(sizeof...(P) > 0)
 Tensor tensor(const NestedNumbers& values, const P&... at) {
   return tensor(values, detail::placed(at...));
 }
+// Returns the values as a tensor (n) of this dtype, on this device, or both.
 template <class T, detail::Placing... P>
   requires(sizeof...(P) > 0)
 Tensor tensor(const std::vector<T>& values, const P&... at) {

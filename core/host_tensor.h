@@ -63,6 +63,7 @@ class TENON_API HostWrite {
 };
 }  // namespace detail
 
+// See core/tensor.h.
 template <class T, class F>
 Tensor& Tensor::write_(F&& fn) {
   const detail::HostWrite write(*this, DTypeOf<T>::value);

@@ -10,6 +10,7 @@ namespace tenon {
 
 // A length, for layers of one dimension; those of more have a Pair or a Triple.
 struct Single {
+  // The number of elements.
   int64_t length = 0;
   // How many numbers it was made from, as for Pair.
   int numbers = 0;
@@ -30,6 +31,7 @@ struct Single {
 
 // Height and width. One number means both.
 struct Pair {
+  // The numbers of rows and columns.
   int64_t height = 0, width = 0;
   // How many numbers it was made from; 0 for a default-constructed Pair, which stands for a size
   // that was not given. Layers print a size as it was given: "2", not "(2, 2)".
@@ -52,6 +54,7 @@ struct Pair {
 
 // Depth, height and width. One number means all of them.
 struct Triple {
+  // The numbers of planes, rows and columns.
   int64_t depth = 0, height = 0, width = 0;
   // How many numbers it was made from, as for Pair.
   int numbers = 0;

@@ -13,9 +13,11 @@ TENON_API void manual_seed(uint64_t seed);
 
 // Says where the generator stands: which numbers the next random operator draws.
 struct RandomState {
+  // The seed that manual_seed has set.
   uint64_t seed = 0;
   uint64_t offset =
       0;  // number of random operators since the seed was set; each has 2^64 counters of its own
+  // Returns whether both draw the same numbers next.
   friend bool operator==(const RandomState&, const RandomState&) = default;
 };
 // Returns where the generator of this process stands, for set_random_state or a checkpoint.

@@ -57,10 +57,12 @@ class TENON_API Shape {
   }
   // Returns the last dimension. Throws an IndexError if there is none.
   int64_t back() const { return (*this)[-1]; }
-  // Return the dimensions in place, for loops; nothing is checked.
+  // Returns the address of the first dimension, which nothing checks.
   const int64_t* data() const { return dims_; }
+  // Return iterators, for loops over the dimensions.
   const int64_t* begin() const { return dims_; }
   const int64_t* end() const { return dims_ + rank_; }
+  // Returns the dimensions in place.
   std::span<const int64_t> span() const { return {dims_, rank_}; }
 
   // Appends a dimension. Throws a ShapeError if there are eight already.

@@ -194,7 +194,6 @@ class TENON_API TensorMethods {
   // ---- mutators: they write what the function without the underscore returns ----
   // Each returns this tensor. It is recorded as Tensor::add_ is, and throws what that throws beside
   // the errors of the function.
-
   Tensor& abs_();
   Tensor& exp_();
   Tensor& log_();

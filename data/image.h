@@ -24,10 +24,13 @@ class TENON_API Image {
   Image(Image&&) noexcept = default;
   Image& operator=(Image&&) noexcept = default;
 
-  // Return the type of the pixels, u8 or f32, and the sizes of the image.
+  // Returns the type of the pixels, u8 or f32.
   DType dtype() const { return dtype_; }
+  // Returns the number of channels, C.
   int64_t channels() const { return channels_; }
+  // Returns the number of rows, H.
   int64_t height() const { return height_; }
+  // Returns the number of columns, W.
   int64_t width() const { return width_; }
   // Returns the number of pixels of all channels.
   int64_t numel() const { return channels_ * height_ * width_; }

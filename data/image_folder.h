@@ -41,9 +41,10 @@ class TENON_API ImageFolder : public Dataset {
 
   // Returns the names of the classes by their numbers.
   const std::vector<std::string>& classes() const;
-  // Return the file of an example and the number of its class. Throw an IndexError if there is no
-  // such example.
+  // Returns the file of an example. Throws an IndexError if there is no such example.
   std::filesystem::path path(int64_t index) const;
+  // Returns the number of the class of an example. Throws an IndexError if there is no such
+  // example.
   int64_t label(int64_t index) const;
   // Returns the labels of all examples, i64 (N): for the weights of a WeightedRandomSampler.
   Tensor labels() const;

@@ -46,6 +46,7 @@ struct LoaderOptions {
 struct LoaderState {
   uint64_t epoch = 0;
   int64_t position = 0;
+  // Returns whether both are the same place.
   friend bool operator==(const LoaderState&, const LoaderState&) = default;
 };
 
@@ -108,8 +109,9 @@ class TENON_API DataLoader {
 
   // Returns the number of batches in an epoch.
   int64_t size() const;
-  // Return the data set and the options, with the seed that prepare_state may have set.
+  // Returns the data set.
   const Dataset& dataset() const { return *dataset_; }
+  // Returns the options, with the seed that prepare_state may have set.
   const LoaderOptions& options() const { return options_; }
 
   // Returns the state. In a loop it is the position after the current batch. The state of a

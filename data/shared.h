@@ -29,9 +29,10 @@ class Shared {
 
   // Returns whether it refers to an object.
   explicit operator bool() const { return static_cast<bool>(pointer_); }
-  // Return the object, which there must be unless it is asked for as a pointer.
+  // Give access to the object, which must be there.
   const Base* operator->() const { return pointer_.get(); }
   const Base& operator*() const { return *pointer_; }
+  // Returns the pointer to the object, which may be null.
   const std::shared_ptr<const Base>& pointer() const { return pointer_; }
 
  private:

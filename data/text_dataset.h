@@ -21,8 +21,9 @@ class TENON_API TextDataset : public Dataset {
   int64_t size() const override { return size_; }
   // Returns the windows with these numbers. Throws an IndexError if there is no such window.
   Batch get_batch(std::span<const int64_t> indices) const override;
-  // Return the length of a window, and the tokens (T) on cpu:0.
+  // Returns the length of a window.
   int64_t block_size() const { return block_size_; }
+  // Returns the tokens (T), on cpu:0 and of the dtype in which they were given.
   const Tensor& tokens() const { return tokens_; }
 
  private:

@@ -31,9 +31,10 @@ class TENON_API Tokenizer {
 
   // Returns the tokens as i64 of shape (T) on cpu:0.
   Tensor encode_tensor(std::string_view text) const;
-  // Return the text of one token, or of the tokens in a tensor of i64, i32 or u8, row by row. Throw
-  // an IndexError as above, and a DTypeError for a tensor of another dtype.
+  // Returns the text of one token. Throws an IndexError as above.
   std::string decode(int64_t token) const { return decode(std::span<const int64_t>(&token, 1)); }
+  // Returns the text of the tokens in a tensor of i64, i32 or u8, row by row. Throws a DTypeError
+  // for another dtype, and an IndexError as above.
   std::string decode(const Tensor& tokens) const;
 };
 

@@ -86,10 +86,10 @@ class TENON_API CheckpointManager {
 
   // Returns the folder as an absolute path.
   const std::filesystem::path& folder() const { return folder_; }
-  // Return the newest file, and the one with the best metric; nullopt if there is none. Of files
-  // that an earlier process wrote, resume() finds out which is the newest that is whole: before
-  // that, nobody has looked into them.
+  // Returns the newest file; nullopt if there is none. Of files that an earlier process wrote,
+  // resume() finds out which is the newest that is whole: before that, nobody has looked into them.
   std::optional<std::filesystem::path> latest() const;
+  // Returns the file with the best metric; nullopt if there is none.
   std::optional<std::filesystem::path> best() const;
   // Returns why resume() has skipped files, the newest first.
   const std::vector<std::string>& skipped() const { return skipped_; }

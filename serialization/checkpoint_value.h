@@ -30,9 +30,11 @@ class TENON_API CheckpointValue {
   // Keeps a tensor, whose values are shared.
   CheckpointValue(Tensor tensor) : value_(std::move(tensor)) {}
 
-  // Return whether the value is a number, a text or a tensor.
+  // Returns whether the value is a number of any kind.
   bool is_number() const { return value_.index() < 3; }
+  // Returns whether the value is a text.
   bool is_text() const { return std::holds_alternative<std::string>(value_); }
+  // Returns whether the value is a tensor.
   bool is_tensor() const { return std::holds_alternative<Tensor>(value_); }
 
   // Each of these returns the value, or throws a StateDictError that says what it is instead.
@@ -44,8 +46,9 @@ class TENON_API CheckpointValue {
   int64_t whole() const;
   // Returns a whole number from 0 to 2^64 - 1, likewise.
   uint64_t natural() const;
-  // Return the text or the tensor.
+  // Returns a text.
   const std::string& text() const;
+  // Returns a tensor, which shares the values that were given.
   const Tensor& tensor() const;
 
   // Returns a number or text as in JSON, and dtype and shape of a tensor: "f32 (2, 3)".
@@ -58,6 +61,7 @@ class TENON_API CheckpointValue {
 // Values by name, in the order of the names. Iterate with `for (auto& [name, value] : values)`.
 class TENON_API CheckpointValues {
  public:
+  // The type of the list.
   using Map = std::map<std::string, CheckpointValue, std::less<>>;
   // Makes an empty list.
   CheckpointValues() = default;
@@ -77,8 +81,9 @@ class TENON_API CheckpointValues {
   // Removes the value of that name. Returns whether there was one.
   bool erase(std::string_view name);
 
-  // Returns the number of values, and whether there are none.
+  // Returns the number of values.
   size_t size() const { return values_.size(); }
+  // Returns whether there are no values.
   bool empty() const { return values_.empty(); }
   // Return iterators over pairs of name and value.
   Map::const_iterator begin() const { return values_.begin(); }

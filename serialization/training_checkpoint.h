@@ -51,6 +51,7 @@ class CheckpointParts {
  public:
   // A part with its name, which is empty for a part that is the only one.
   struct Named {
+    // Names a part.
     Named(std::string name, T& part) : name(std::move(name)), part(&part) {}
     std::string name;
     T* part;
@@ -93,23 +94,28 @@ struct Checkpoint {
   // Optimizers, with their parameters by the names in the model, so that they fit a wrapped model,
   // too, and groups in another order.
   CheckpointParts<optim::Optimizer> optimizer = {};
-  // Schedulers and gradient scalers.
+  // The schedulers.
   CheckpointParts<optim::SavedSchedule> scheduler = {};
+  // The gradient scalers.
   CheckpointParts<amp::GradScaler> scaler = {};
   // Loaders: the next batch, and the seed that decides the order.
   CheckpointParts<data::DataLoader> loader = {};
   // Saves the generator of all random operators, which manual_seed sets.
   bool random = true;
-  // Numbers and values of the program's own. They are written to the file, and set by a load.
+  // The number of the epoch, which the program counts. Like the two below, it is written to the
+  // file, and set by a load.
   int64_t epoch = 0;
+  // The number of the step.
   int64_t step = 0;
+  // Values of the program's own.
   CheckpointValues user = {};
 };
 
 // Tells what a load did with each part.
 struct TENON_API CheckpointReport {
-  // The reports of the model and of the average.
+  // The report of the model.
   LoadReport model;
+  // The report of the average, if there is one.
   std::optional<LoadReport> average;
   // The parts that were loaded: "model", "optimizer", "random".
   std::vector<std::string> loaded;

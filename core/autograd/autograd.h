@@ -50,9 +50,9 @@ inline std::vector<Tensor> grad(std::initializer_list<Tensor> outputs,
   return grad(outputs, std::span(inputs.begin(), inputs.size()), grad_outputs, options);
 }
 
-// The same functions by PyTorch's name for the module.
 namespace autograd {
+// The same functions by the name of PyTorch's module, torch.autograd.grad.
 using tenon::grad;
-}
+}  // namespace autograd
 
 }  // namespace tenon

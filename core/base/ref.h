@@ -12,6 +12,7 @@ namespace tenon {
 
 // The base of an object that counts its references, and begins with one.
 struct RefCounted {
+  // The number of references.
   std::atomic<uint32_t> refs{1};
 };
 
@@ -31,8 +32,9 @@ void release(T* p) {
 template <class T>
 class Ref {
  public:
-  // Make a reference to nothing.
+  // Makes a reference to nothing.
   constexpr Ref() = default;
+  // Makes the same of a null pointer.
   constexpr Ref(std::nullptr_t) {}
   // Takes over a reference that is counted already, such as the one with which a new object starts.
   static Ref adopt(T* fresh) {
@@ -45,6 +47,7 @@ class Ref {
     if (p) retain(p);
     return adopt(p);
   }
+  // Copying counts one reference more, and moving takes it over.
   Ref(const Ref& o) : p_(o.p_) {
     if (p_) retain(p_);
   }
@@ -57,8 +60,9 @@ class Ref {
     if (p_) release(p_);
   }
 
-  // Return the object; the first may be null, the others must not.
+  // Returns the object, or null.
   T* get() const { return p_; }
+  // Give access to the object, which must be there.
   T* operator->() const { return p_; }
   T& operator*() const { return *p_; }
   // Returns whether it refers to an object.

@@ -52,11 +52,16 @@ class TENON_API Attributes {
     return set_value(name, std::string(value));
   }
   Attributes& set(std::string_view name, const Shape& list) { return set_value(name, list); }
-  // Return an attribute. Throw a ValueError if there is none of this name and type.
+  // Returns an integer. Throws a ValueError if there is no attribute of this name and type, as all
+  // of these do.
   int64_t get_int(std::string_view name) const;
+  // Returns a number of floating point.
   double get_float(std::string_view name) const;
+  // Returns a bool.
   bool get_bool(std::string_view name) const;
+  // Returns a text.
   std::string get_string(std::string_view name) const;
+  // Returns a list of integers.
   Shape get_list(std::string_view name) const;
 
   // The type of an attribute.
@@ -84,8 +89,9 @@ class TENON_API InferContext {
   const Attributes& attributes;
   // Returns an input. Throws a ValueError that names the operator if there is none.
   const TensorMeta& input(size_t i) const;
-  // Throw the ShapeError or DTypeError "mylib::swish2: <message>".
+  // Throws the ShapeError "mylib::swish2: <message>".
   [[noreturn]] void shape_error(const std::string& message) const;
+  // Throws the DTypeError "mylib::swish2: <message>".
   [[noreturn]] void dtype_error(const std::string& message) const;
   // The name of the operator.
   const char* name;
@@ -157,11 +163,12 @@ class TENON_API Op {
   // and for a definition that has no shape rule or saves what there cannot be.
   explicit Op(Definition definition);
 
-  // Calls the operator, which is recorded if a gradient is wanted. The first returns its one
-  // output, and throws a ValueError if there are several. Throw what the shape rule throws, a
-  // ValueError for an undefined tensor, a DeviceError for tensors on different devices, and an
-  // UnsupportedError if nobody can compute it.
+  // Calls the operator, which is recorded if a gradient is wanted, and returns its one output.
+  // Throws what the shape rule throws, a ValueError for an undefined tensor or if there are several
+  // outputs, a DeviceError for tensors on different devices, and an UnsupportedError if nobody can
+  // compute it.
   Tensor operator()(std::vector<Tensor> inputs, const Attributes& attributes = {}) const;
+  // Calls the operator and returns all of its outputs. Throws as above.
   std::vector<Tensor> call(std::vector<Tensor> inputs, const Attributes& attributes = {}) const;
   // Returns the name in the definition.
   const std::string& name() const;

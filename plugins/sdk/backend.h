@@ -138,9 +138,8 @@ inline tn_error* fill_overlay(tn_backend_api* api) noexcept {
   return fill_table(api, table);
 }
 
-// Return what `tn_plugin_entry` of a plugin is: `extern "C" TN_EXPORT constexpr tn_plugin_info
-// tn_plugin_entry = device_plugin("name", "1.0", init);`. An overlay is a plugin over the backend
-// `over`; one of a higher priority is asked before the others over the same backend.
+// Returns what `tn_plugin_entry` of a plugin with devices is: `extern "C" TN_EXPORT constexpr
+// tn_plugin_info tn_plugin_entry = device_plugin("name", "1.0", init);`.
 constexpr tn_plugin_info device_plugin(const char* name, const char* version,
                                        decltype(tn_plugin_info::init) init) {
   return {sizeof(tn_plugin_info),
@@ -154,6 +153,8 @@ constexpr tn_plugin_info device_plugin(const char* name, const char* version,
           0,
           init};
 }
+// Returns the same of an overlay over the backend `over`. One of a higher priority is asked before
+// the others over the same backend.
 constexpr tn_plugin_info overlay_plugin(const char* name, const char* version, const char* over,
                                         int32_t priority, decltype(tn_plugin_info::init) init) {
   return {sizeof(tn_plugin_info),

@@ -73,19 +73,21 @@ struct FloorDivide {
 
 // ---- functions of two real numbers ----
 
-// Each of these returns the function of the C++ library that has its name.
+// Returns the angle of the point (x, y), as std::atan2 does.
 struct Atan2 {
   template <class T>
   TN_HD T operator()(T y, T x) const {
     return std::atan2(y, x);
   }
 };
+// Returns the root of a^2 + b^2, as std::hypot does.
 struct Hypot {
   template <class T>
   TN_HD T operator()(T a, T b) const {
     return std::hypot(a, b);
   }
 };
+// Returns a with the sign of b, as std::copysign does.
 struct Copysign {
   template <class T>
   TN_HD T operator()(T a, T b) const {
@@ -112,19 +114,21 @@ struct Xlogy {
 
 // ---- bits ----
 
-// Each of these returns the bits of both numbers combined.
+// Returns the bits that both have.
 struct BitAnd {
   template <class T>
   TN_HD T operator()(T a, T b) const {
     return static_cast<T>(a & b);
   }
 };
+// Returns the bits that at least one has.
 struct BitOr {
   template <class T>
   TN_HD T operator()(T a, T b) const {
     return static_cast<T>(a | b);
   }
 };
+// Returns the bits that exactly one has.
 struct BitXor {
   template <class T>
   TN_HD T operator()(T a, T b) const {

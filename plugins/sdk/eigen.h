@@ -43,11 +43,12 @@ inline constexpr tn_dtype dtype_of<bool> = TN_BOOL;
 template <class T, class Plain>
 using MapOf = Eigen::Map<std::conditional_t<std::is_const_v<T>, const Plain, Plain>,
                          Eigen::Unaligned, Eigen::Stride<Eigen::Dynamic, Eigen::Dynamic>>;
-// A tensor as a matrix, and as an array for arithmetic element by element.
+// A tensor as a matrix.
 template <class T>
 using MatrixMap =
     MapOf<T,
           Eigen::Matrix<std::remove_const_t<T>, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>>;
+// A tensor as an array, for arithmetic element by element.
 template <class T>
 using ArrayMap =
     MapOf<T, Eigen::Array<std::remove_const_t<T>, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>>;

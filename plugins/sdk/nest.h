@@ -76,11 +76,13 @@ struct Nest {
     for (int k = 0; k < operands; ++k) std::swap(strides[k][a], strides[k][b]);
   }
 
-  // Return the sizes of the last two loops; 1 for one that is not there.
+  // Returns the size of the last loop but one; 1 if there is none.
   int64_t rows() const { return rank > 1 ? shape[rank - 2] : 1; }
+  // Returns the size of the last loop; 1 if there is none.
   int64_t cols() const { return rank > 0 ? shape[rank - 1] : 1; }
-  // Return the steps of a tensor along them; 0 for one that is not there.
+  // Returns the step of a tensor along the last loop but one; 0 if there is none.
   int64_t row_stride(int operand) const { return rank > 1 ? strides[operand][rank - 2] : 0; }
+  // Returns the step of a tensor along the last loop; 0 if there is none.
   int64_t col_stride(int operand) const { return rank > 0 ? strides[operand][rank - 1] : 0; }
 };
 

@@ -49,9 +49,10 @@ struct ExtremeTo {
                                   : (Limits::has_infinity ? Limits::infinity() : Limits::max());
   TN_HD static T put(T y, T x) { return (Largest ? x > y : x < y) || x != x ? x : y; }
 };
-// The two kinds of ExtremeTo.
+// Keeps the larger value.
 template <class T>
 using LargestTo = ExtremeTo<T, true>;
+// Keeps the smaller value.
 template <class T>
 using SmallestTo = ExtremeTo<T, false>;
 

@@ -29,9 +29,11 @@ class Error : public std::exception {
   // Makes an error of a code, a text and details.
   Error(tn_code code, std::string message, Details details = {})
       : code_(code), message_(std::move(message)), details_(std::move(details)) {}
-  // Return the text, the code and the details.
+  // Returns the text.
   const char* what() const noexcept override { return message_.c_str(); }
+  // Returns the code.
   tn_code code() const { return code_; }
+  // Returns the details.
   const Details& details() const { return details_; }
 
  private:
@@ -170,18 +172,21 @@ class Request {
   explicit Request(const tn_op_request& raw) : raw_(raw) {}
   // Returns the name of the operator.
   std::string_view op() const { return raw_.op; }
-  // Return the number of inputs and outputs, absent ones included.
+  // Returns the number of inputs, absent ones included.
   size_t num_inputs() const { return raw_.num_inputs; }
+  // Returns the number of outputs, absent ones included.
   size_t num_outputs() const { return raw_.num_outputs; }
   // Returns how many scalars each run will have.
   size_t num_scalars() const { return raw_.num_scalars; }
-  // Return whether an input or output is there.
+  // Returns whether an input is there.
   bool has_input(size_t i) const { return i < raw_.num_inputs && raw_.inputs[i]; }
+  // Returns whether an output is wanted.
   bool has_output(size_t i) const { return i < raw_.num_outputs && raw_.outputs[i]; }
-  // Return the descriptor of an input or output, or throw if it is absent.
+  // Returns the descriptor of an input, or throws if it is absent.
   const tn_tensor_desc& input(size_t i) const {
     return required(has_input(i) ? raw_.inputs[i] : nullptr, "input", i);
   }
+  // Returns the descriptor of an output, or throws if it is absent.
   const tn_tensor_desc& output(size_t i) const {
     return required(has_output(i) ? raw_.outputs[i] : nullptr, "output", i);
   }
@@ -206,16 +211,21 @@ class Request {
       if (i >= 64 || !(read_ >> i & 1)) return raw_.attrs[i]->name;
     return nullptr;
   }
-  // Return the value of an attribute, or throw if it is missing or of another kind.
+  // Returns an integer, or throws if the attribute is missing or of another kind, as all of these
+  // do.
   int64_t get_int(std::string_view name) const { return attr(name, TN_ATTR_INT).i; }
+  // Returns a number of floating point.
   double get_float(std::string_view name) const { return attr(name, TN_ATTR_FLOAT).f; }
+  // Returns a bool.
   bool get_bool(std::string_view name) const { return attr(name, TN_ATTR_BOOL).i != 0; }
+  // Returns a text, which lives as long as the request.
   std::string_view get_string(std::string_view name) const { return attr(name, TN_ATTR_STRING).s; }
+  // Returns a list of integers.
   std::vector<int64_t> get_ints(std::string_view name) const {
     auto& a = attr(name, TN_ATTR_INTS);
     return {a.ints, a.ints + a.num_ints};
   }
-  // Returns the same, or `otherwise` if it is missing.
+  // Returns a bool, or `otherwise` if the attribute is missing.
   bool get_bool(std::string_view name, bool otherwise) const {
     return find(name) ? get_bool(name) : otherwise;
   }

@@ -31,6 +31,7 @@ namespace tenon {
 // A few tensors with names, in order. Iterate with `for (auto& [name, tensor] : tensors)`.
 class TENON_API NamedTensors {
  public:
+  // A name and its tensor.
   using Entry = std::pair<std::string, Tensor>;
   // Makes an empty list.
   NamedTensors() = default;
@@ -134,10 +135,11 @@ class TENON_API Program {
 
   // Returns the device on which it runs.
   Device device() const;
-  // Return the same as what inspect_program says, except for numbers, which have their present
-  // values.
+  // Returns the names, shapes and dtypes of the inputs, in order.
   const std::vector<NamedShape>& inputs() const;
+  // Returns the names, shapes and dtypes of the outputs, in order.
   const std::vector<NamedShape>& outputs() const;
+  // Returns the numbers with their present values.
   std::vector<ProgramNumber> numbers() const;
   // Returns the strides that an input has to have. Throws a ValueError that lists the names if
   // there is none.

@@ -64,9 +64,11 @@ struct CtcSequence {
   // The numbers of steps and labels, the elements between two steps, and the class of the blank.
   int64_t steps, count, stride, blank;
 
-  // Return its number of states, the class of a state, and the log-probability of that at a step.
+  // Returns its number of states.
   TN_HD int64_t states() const { return 2 * count + 1; }
+  // Returns the class of a state.
   TN_HD int64_t label(int64_t state) const { return state % 2 ? labels[state / 2] : blank; }
+  // Returns the log-probability of the class of a state at a step.
   TN_HD T probability(int64_t step, int64_t state) const { return x[step * stride + label(state)]; }
   // Returns whether a path may go from state - 2 to state: past a blank between two unlike labels.
   TN_HD bool skips(int64_t state) const {

@@ -14,8 +14,9 @@ struct BinaryRequest {
   const tn_tensor_desc *a, *b;
   tn_dtype dtype;
 
-  // Return whether a or b is a scalar.
+  // Returns whether a is the scalar.
   bool scalar_first() const { return !a; }
+  // Returns whether b is the scalar.
   bool scalar_second() const { return !b; }
 
   // Reads a request of any operator of two operands. Throws TN_CODE_INVALID_ARGUMENT if an operand

@@ -34,8 +34,9 @@ struct PoolRequest {
   static PoolRequest from_any_order(const Request& request, const tn_tensor_desc& large,
                                     const tn_tensor_desc& small, PoolWindows windows);
 
-  // Return the number of elements of a plane, before and after.
+  // Returns the number of elements of a plane of the tensor that is pooled.
   int64_t in_size() const { return h * w; }
+  // Returns the number of elements of a plane of the result.
   int64_t out_size() const { return oh * ow; }
 
  private:

@@ -18,10 +18,11 @@ struct CopyPart {
   tn_tensor_desc to;
   int64_t byte_offset;
 
-  // Return where the part begins, and the input, in a run.
+  // Returns where the part begins in a run.
   void* destination(const tn_run& run) const {
     return static_cast<char*>(run.outputs[0]) + byte_offset;
   }
+  // Returns where the input begins in a run.
   const void* source(const tn_run& run) const { return run.inputs[input]; }
 };
 
