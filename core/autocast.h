@@ -49,7 +49,7 @@ class TENON_API Autocast {
   Autocast(const Autocast&) = delete;
   Autocast& operator=(const Autocast&) = delete;
 
-  // What a guard says, for code that sets it up again.
+  // Holds what a guard says, for code that sets it up again.
   struct Setting {
     // The device_type of a guard that is about all devices.
     static constexpr uint32_t kEveryType = ~0u;

@@ -92,17 +92,17 @@ TENON_API void synchronize(Device device);
 // yet.
 TENON_API void synchronize();
 
-// What the allocator of a device has counted: bytes, and events since the program started.
+// Holds what the allocator of a device has counted: bytes, and events since the program started.
 struct MemoryStats {
-  // In live tensors now, and the most at any time.
+  // Count the bytes in live tensors, now and at most at any time.
   uint64_t allocated = 0;
   uint64_t peak_allocated = 0;
-  // Obtained from the system, with the blocks that are cached.
+  // Counts the bytes that were obtained from the system, with the blocks that are cached.
   uint64_t reserved = 0;
-  // How many requests for memory were served, and how many of them the backend was asked for.
+  // Count the requests for memory that were served, and those that went to the backend.
   uint64_t allocations = 0;
   uint64_t system_allocations = 0;
-  // How often memory was given back to the backend.
+  // Counts how often memory was given back to the backend.
   uint64_t system_frees = 0;
 };
 // Returns the statistics of a device, and opens it if need be. Throws a DeviceError if there is no

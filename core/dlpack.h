@@ -1,6 +1,6 @@
 // Tensors of other libraries without a copy, by DLPack (https://dmlc.github.io/dlpack). The structs
-// are those of dlpack/dlpack.h, which whoever uses these functions includes; Tenon does not need
-// it.
+// are those of dlpack/dlpack.h, which a file that uses these functions includes; Tenon does not
+// need it.
 #pragma once
 
 #include <tenon/core/tensor.h>
@@ -23,8 +23,8 @@ TENON_API Tensor from_dlpack(DLManagedTensor* managed);
 TENON_API Tensor from_dlpack(DLManagedTensorVersioned* managed);
 
 // Returns the values of a tensor of the CPU for another library, which calls `deleter` when it
-// does not need them any more; until then the memory stays. Waits for the values. Whoever writes
-// them on one side changes the other; a change from outside does not count in version(). Throws an
+// does not need them any more; until then the memory stays. Waits for the values. What is written
+// on one side is seen on the other; a change from outside does not count in version(). Throws an
 // AutogradError for a tensor that requires a gradient (export its detach()), and a DeviceError for
 // a tensor on another device.
 TENON_API DLManagedTensor* to_dlpack(const Tensor& tensor);

@@ -16,7 +16,7 @@ namespace tenon {
 // tn_dtype.
 enum class DType : int32_t { f32, f64, f16, bf16, i64, i32, u8, boolean };
 
-// The same values without the name of the type.
+// Give the values without the name of the type.
 inline constexpr DType f32 = DType::f32, f64 = DType::f64, f16 = DType::f16, bf16 = DType::bf16,
                        i64 = DType::i64, i32 = DType::i32, u8 = DType::u8, boolean = DType::boolean;
 

@@ -15,18 +15,18 @@ namespace tenon {
 
 // Says how a factory makes a tensor. What is not given is the factory's own choice.
 struct TensorOptions {
-  // The dtype of the tensor. Without it, values that are given keep their type (tensor, from_host,
-  // to_tensor), randint makes i64, the functions named _like take that of their argument, and all
-  // others make f32.
+  // Sets the dtype of the tensor. Without it, values that are given keep their type (tensor,
+  // from_host, to_tensor), randint makes i64, the functions named _like take that of their
+  // argument, and all others make f32.
   std::optional<DType> dtype = std::nullopt;
-  // The device of the tensor; without it, default_device().
+  // Sets the device of the tensor; without it, it is default_device().
   std::optional<Device> device = std::nullopt;
   // True has operators record their calls on the tensor for autograd. Throws a DTypeError unless
   // the dtype is floating.
   bool requires_grad = false;
-  // The order of the elements in memory. Without it, the functions named _like keep the order of
-  // their argument (preserve_format), and all others make row-major tensors. Throws a ShapeError if
-  // the format is one of tensors of other dimensions.
+  // Sets the order of the elements in memory. Without it, the functions named _like keep the order
+  // of their argument (preserve_format), and all others make row-major tensors. Throws a ShapeError
+  // if the format is one of tensors of other dimensions.
   std::optional<MemoryFormat> memory_format = std::nullopt;
 };
 

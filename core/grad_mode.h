@@ -28,7 +28,7 @@ class NoGrad : public GradMode {
   // Begins the scope.
   NoGrad() : GradMode(false) {}
 };
-// The same by LibTorch's name.
+// Gives NoGrad LibTorch's name.
 using NoGradGuard = NoGrad;
 
 // `no_grad([&] { … })` records nothing and returns what the callable returns.
@@ -41,7 +41,7 @@ decltype(auto) no_grad(F&& body) {
 // Holds what a thread has set, in one place, because libraries get little static thread-local
 // storage.
 struct GradSettings {
-  // Whether operators are recorded, and whether backward passes look for NaN
+  // Say whether operators are recorded, and whether backward passes look for NaN
   // (core/autograd/anomaly.h).
   bool enabled = true;
   bool detects_anomaly = false;

@@ -15,7 +15,7 @@ enum class MemoryFormat : uint8_t {
   channels_last_3d,   // five dimensions (n, c, d, h, w), in memory n, d, h, w, c
 };
 
-// The same values without the name of the type.
+// Give the values without the name of the type.
 inline constexpr MemoryFormat contiguous_format = MemoryFormat::contiguous_format,
                               preserve_format = MemoryFormat::preserve_format,
                               channels_last = MemoryFormat::channels_last,

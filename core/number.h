@@ -26,7 +26,8 @@ struct Number {
   // The value as a double, and as an integer, which is valid if `integral` is true.
   double f;
   int64_t i;
-  // Whether the value was an integer that int64 holds; a bool is one, whose i is 0 or 1.
+  // Tell whether the value was an integer that int64 holds, and whether it was a bool; of a bool
+  // both hold, and i is 0 or 1.
   bool integral;
   bool boolean;
 

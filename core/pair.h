@@ -12,7 +12,7 @@ namespace tenon {
 struct Single {
   // The number of elements.
   int64_t length = 0;
-  // How many numbers it was made from, as for Pair.
+  // Counts the numbers that it was made from, as for Pair.
   int numbers = 0;
 
   // Makes a length that was not given.
@@ -33,8 +33,8 @@ struct Single {
 struct Pair {
   // The numbers of rows and columns.
   int64_t height = 0, width = 0;
-  // How many numbers it was made from; 0 for a default-constructed Pair, which stands for a size
-  // that was not given. Layers print a size as it was given: "2", not "(2, 2)".
+  // Counts the numbers that it was made from; 0 for a default-constructed Pair, which stands for a
+  // size that was not given. Layers print a size as it was given: "2", not "(2, 2)".
   int numbers = 0;
 
   // Makes a size that was not given.
@@ -56,7 +56,7 @@ struct Pair {
 struct Triple {
   // The numbers of planes, rows and columns.
   int64_t depth = 0, height = 0, width = 0;
-  // How many numbers it was made from, as for Pair.
+  // Counts the numbers that it was made from, as for Pair.
   int numbers = 0;
 
   // Makes a size that was not given.

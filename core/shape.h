@@ -38,7 +38,7 @@ class TENON_API Shape {
   // Returns a list of `rank` equal numbers.
   static Shape filled(size_t rank, int64_t value);
   // Returns the row-major strides of a tensor of `shape`, which was checked when the tensor was
-  // created. If the result initialises a member, it is constructed in place.
+  // created. If the result initializes a member, it is constructed in place.
   static Shape row_major(const Shape& shape) { return Shape(RowMajor{}, shape); }
 
   // Returns the number of dimensions.

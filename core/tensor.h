@@ -62,7 +62,7 @@ class TENON_API Tensor : public TensorMethods {
   DType dtype() const;
   // Returns the size of each dimension.
   const Shape& shape() const;
-  // Returns how many elements lie between neighbours along each dimension.
+  // Returns how many elements lie between neighbors along each dimension.
   const Strides& strides() const;
   // Returns the size of a dimension. Throws an IndexError if there is no such dimension.
   int64_t size(int64_t dim) const;

@@ -17,9 +17,9 @@ enum class PadMode { constant, edge, reflect, symmetric };
 
 // Says with what Pad fills the new pixels.
 struct PadOptions {
-  // The number that PadMode::constant writes; for u8 images a whole number from 0 to 255.
+  // Sets the number that PadMode::constant writes; for u8 images a whole number from 0 to 255.
   double fill = 0;
-  // What is beyond the edge.
+  // Says what is beyond the edge.
   PadMode mode = PadMode::constant;
 };
 // Adds `padding` pixels at each edge: one number, or {top and bottom, left and right}. The
@@ -39,11 +39,11 @@ class TENON_API Pad {
 
 // Says how RandomCrop pads the image before it is cut.
 struct RandomCropOptions {
-  // The pixels that are added at each edge first, as by Pad.
+  // Adds so many pixels at each edge first, as Pad does.
   Pair padding = 0;
   // Pads an image that is smaller than the crop until it fits.
   bool pad_if_needed = false;
-  // What is written there, as in PadOptions.
+  // Say what is written there, as in PadOptions.
   double fill = 0;
   PadMode mode = PadMode::constant;
 };
@@ -121,13 +121,13 @@ class TENON_API Normalize {
 
 // Says what RandomErasing erases. Defaults and the choice are torchvision's.
 struct RandomErasingOptions {
-  // The probability with which an image loses a rectangle.
+  // Sets the probability with which an image loses a rectangle.
   double p = 0.5;
-  // The range of the rectangle's share of the image's area.
+  // Set the range of the rectangle's share of the image's area.
   double min_scale = 0.02, max_scale = 0.33;
-  // The range of its height divided by its width.
+  // Set the range of its height divided by its width.
   double min_ratio = 0.3, max_ratio = 3.3;
-  // What is written there; for u8 images a whole number from 0 to 255.
+  // Sets the number that is written there; for u8 images a whole number from 0 to 255.
   double value = 0;
 };
 // Erases a random rectangle of the image, smaller than the image in height and width (Zhong et al.,

@@ -12,7 +12,7 @@ namespace tenon::data {
 
 // Says how cifar10 makes its batches.
 struct Cifar10Options {
-  // How batches convert the pixels.
+  // Says how batches convert the pixels.
   ToFloat pixels = {};
 };
 // Reads the training data from data_batch_1.bin and the batches that follow it in a folder, or the

@@ -31,20 +31,20 @@ struct CsvColumn {
 struct CsvOptions {
   // True if the first line has the names of the columns.
   bool header = true;
-  // The character between two fields.
+  // Sets the character between two fields.
   char delimiter = ',';
   // Lines that begin with this character are left out; '\0' means that there are none.
   char comment = '\0';
-  // The columns that become the data, in this order; if there are none, all but the target.
+  // Lists the columns that become the data, in this order; if there are none, all but the target.
   std::vector<CsvColumn> columns = {};
-  // The columns that become the target; if there are none, the target has the shape (N, 0).
+  // Lists the columns that become the target; if there are none, the target has the shape (N, 0).
   std::vector<CsvColumn> target = {-1};
-  // The dtype of the data, f32 or f64.
+  // Sets the dtype of the data, f32 or f64.
   DType dtype = DType::f32;
-  // The dtype of the target: i64, for classes, or f32 or f64.
+  // Sets the dtype of the target: i64, for classes, or f32 or f64.
   DType target_dtype = DType::i64;
-  // The names of the classes. If there are any, the target is names, which become their numbers in
-  // this list.
+  // Lists the names of the classes. If there are any, the target is names, which become their
+  // numbers in this list.
   std::vector<std::string> classes = {};
   // Makes NaN of a missing number, where the dtype has it. A field is missing if it is empty, or
   // NA, N/A, NaN, nan, null or NULL.

@@ -15,7 +15,7 @@ namespace tenon::data {
 struct RemoteFile {
   // The name of the file in the folder.
   std::string_view name;
-  // Where the file is.
+  // Tells where the file is.
   std::string_view url;
   // Its checksum, as 32 hexadecimal digits.
   std::string_view md5;

@@ -15,9 +15,9 @@ TENON_API Tensor read_idx(const std::filesystem::path& path);
 
 // Says how mnist checks labels and makes its batches.
 struct MnistOptions {
-  // The number of classes: labels have to be less.
+  // Sets the number of classes: labels have to be less.
   int64_t classes = 10;
-  // How batches convert the pixels.
+  // Says how batches convert the pixels.
   ToFloat pixels = {};
 };
 // Reads the training or the test data of MNIST or Fashion-MNIST from a folder with their four files

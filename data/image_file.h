@@ -12,12 +12,12 @@ namespace tenon::data {
 
 // Says what becomes of the image in a file.
 struct ImageFileOptions {
-  // The channels that the image gets: 1 gray, 3 red, green and blue, 4 these and alpha; 0 what the
-  // file has (a palette becomes colors; 2 channels are gray and alpha). Alpha that is not asked for
-  // is dropped.
+  // Sets the channels that the image gets: 1 gray, 3 red, green and blue, 4 these and alpha; 0 what
+  // the file has (a palette becomes colors; 2 channels are gray and alpha). Alpha that is not asked
+  // for is dropped.
   int64_t channels = 3;
-  // The most pixels, from 1 to 2^32. A file that claims more is refused before it is unpacked, as
-  // is a row of more than 2^22 pixels.
+  // Limits the pixels, to a number from 1 to 2^32. A file that claims more is refused before it is
+  // unpacked, as is a row of more than 2^22 pixels.
   int64_t max_pixels = int64_t{1} << 27;
 };
 

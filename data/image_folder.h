@@ -14,9 +14,9 @@ namespace tenon::data {
 
 // Says how an ImageFolder reads and changes its images.
 struct ImageFolderOptions {
-  // The steps that all images go through; they make the images of a batch equal in size.
+  // Lists the steps that all images go through; they make the images of a batch equal in size.
   Compose transform = {};
-  // How files are read; by default as three channels.
+  // Says how files are read; by default as three channels.
   ImageFileOptions image = {};
 };
 

@@ -18,16 +18,17 @@ namespace tenon::data {
 
 // Says which batches a loader makes, and how.
 struct LoaderOptions {
-  // The number of examples in a batch, at least 1; the last one may have fewer.
+  // Sets the number of examples in a batch, at least 1; the last one may have fewer.
   int64_t batch_size = 64;
   // Takes a new order in each epoch, which seed and epoch determine.
   bool shuffle = true;
-  // The seed of the order and of what augmentation draws.
+  // Sets the seed of the order and of what augmentation draws.
   uint64_t seed = 0;
-  // The number of threads that make batches, from 0 to 1024; with 0 each batch is made when it is
-  // needed.
+  // Sets the number of threads that make batches, from 0 to 1024; with 0 each batch is made when it
+  // is needed.
   int workers = 2;
-  // The number of batches to make in advance, from 0 to 1024, but at least one for each worker.
+  // Sets the number of batches to make in advance, from 0 to 1024, but at least one for each
+  // worker.
   int prefetch = 2;
   // Leaves out the last batch if it is smaller.
   bool drop_last = false;

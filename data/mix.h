@@ -8,7 +8,7 @@ namespace tenon::data {
 
 // Says what targets are and how much is mixed.
 struct MixOptions {
-  // The number of classes of labels; 0 if the target has probabilities (N, C) already.
+  // Sets the number of classes of labels; 0 if the target has probabilities (N, C) already.
   int64_t num_classes = 0;
   // Shares are drawn from the Beta distribution (alpha, alpha).
   double alpha = 1;

@@ -13,7 +13,7 @@ enum class ResizeMode { bilinear, nearest };
 
 // Says how Resize computes pixels.
 struct ResizeOptions {
-  // How pixels between pixels are found, and whether an image that shrinks is averaged.
+  // Say how pixels between pixels are found, and whether an image that shrinks is averaged.
   ResizeMode mode = ResizeMode::bilinear;
   bool antialias = true;
   // If the size is one number, the longer edge gets no longer than this; 0 stands for any length.
@@ -37,11 +37,11 @@ class TENON_API Resize {
 
 // Says which pieces RandomResizedCrop takes, and how it computes pixels.
 struct RandomResizedCropOptions {
-  // The range of the piece's share of the image's area.
+  // Set the range of the piece's share of the image's area.
   double min_scale = 0.08, max_scale = 1;
-  // The range of its width divided by its height.
+  // Set the range of its width divided by its height.
   double min_ratio = 3. / 4, max_ratio = 4. / 3;
-  // How pixels between pixels are found, as in ResizeOptions.
+  // Say how pixels between pixels are found, as in ResizeOptions.
   ResizeMode mode = ResizeMode::bilinear;
   bool antialias = true;
 };

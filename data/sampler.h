@@ -43,7 +43,7 @@ class TENON_API SequentialSampler final : public Sampler {
 struct RandomSamplerOptions {
   // Draws each example from all of them, so that one may come several times.
   bool replacement = false;
-  // The number of examples that are drawn; by default the size of the data set.
+  // Sets the number of examples that are drawn; by default the size of the data set.
   std::optional<int64_t> num_samples = {};
 };
 // Reads examples in random order, each at most once unless there is replacement. Without it,
@@ -103,13 +103,13 @@ class TENON_API WeightedRandomSampler final : public Sampler {
 
 // Says which part of the examples a process reads.
 struct DistributedSamplerOptions {
-  // The number of processes that train together.
+  // Sets the number of processes that train together.
   int64_t num_replicas = 1;
-  // Which of them this is, from 0 to num_replicas - 1.
+  // Says which of them this is, from 0 to num_replicas - 1.
   int64_t rank = 0;
   // Takes a new order in each epoch, which seed and epoch determine.
   bool shuffle = true;
-  // The seed of the order, the same for all processes; that of the loader is not used.
+  // Sets the seed of the order, the same for all processes; that of the loader is not used.
   uint64_t seed = 0;
   // Leaves out what does not divide evenly, instead of repeating examples.
   bool drop_last = false;

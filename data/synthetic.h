@@ -10,11 +10,11 @@ namespace tenon::data {
 
 // Says what synthetic draws and how batches convert it.
 struct SyntheticOptions {
-  // The seed of everything that is drawn.
+  // Sets the seed of everything that is drawn.
   uint64_t seed = 0;
-  // The standard deviation of the noise of each pixel, whose range is [0, 1].
+  // Sets the standard deviation of the noise of each pixel, whose range is [0, 1].
   double noise = 0.12;
-  // How batches convert the pixels.
+  // Says how batches convert the pixels.
   ToFloat pixels = {};
 };
 // Returns a data set of `count` gray images: u8 (count, 1, 28, 28) of ten drawn shapes in random

@@ -30,7 +30,7 @@ struct CheckpointManagerOptions {
   int64_t every_steps = 0;
   // Saves when so many minutes have passed since the last save; with 0 time does not matter.
   double every_minutes = 0;
-  // The number of the newest files that stay, at least 1.
+  // Sets the number of the newest files that stay, at least 1.
   int64_t keep = 3;
   // Says which metric is the best: "min" the smallest, "max" the largest.
   std::string mode = "min";
@@ -40,8 +40,8 @@ struct CheckpointManagerOptions {
   // SIGTERM ends the process as usual; one that no step() has seen does so when the manager is
   // destroyed.
   bool on_signals = false;
-  // As SaveOptions::max_shard_size: a file of more bytes is an index, with its shards beside it,
-  // which go when it goes.
+  // Limits the bytes of a file, as SaveOptions::max_shard_size does: a file of more bytes is an
+  // index, with its shards beside it, which go when it goes.
   uint64_t max_shard_size = 0;
 };
 

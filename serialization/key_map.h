@@ -21,13 +21,13 @@ enum class Prefix {
 
 // A step that converts the names and tensors of a file to those of a model.
 struct LoadRule {
-  // A regular expression (ECMAScript). Where it matches a part of a name, the part is replaced, as
-  // re.sub does in Python: "^encoder\\." with "backbone." In the replacement, $1 is the first group
-  // and $& is all that matched.
+  // Gives a regular expression (ECMAScript). Where it matches a part of a name, the part is
+  // replaced, as re.sub does in Python: "^encoder\\." with "backbone." In the replacement, $1 is
+  // the first group and $& is all that matched.
   std::string pattern;
   std::string replacement = "$&";
-  // The order of dimensions, as in Tensor::permute: {1, 0} transposes a matrix. If it is given, the
-  // rule concerns only tensors that have as many dimensions.
+  // Sets the order of dimensions, as Tensor::permute does: {1, 0} transposes a matrix. If it is
+  // given, the rule concerns only tensors that have as many dimensions.
   Shape permute = {};
 };
 
@@ -36,14 +36,14 @@ struct LoadOptions {
   // True if every tensor of the model and of the checkpoint must have a match; otherwise the
   // matching tensors are loaded. The shapes of matching tensors must agree in both cases.
   bool strict = true;
-  // How names are matched.
+  // Says how names are matched.
   Prefix prefix = Prefix::automatic;
-  // The part of a PyTorch file to load, if the file is a dictionary of state dicts: "model", or
-  // "ema/model" for one inside another. If it is empty, the file itself is the state dict.
+  // Names the part of a PyTorch file to load, if the file is a dictionary of state dicts: "model",
+  // or "ema/model" for one inside another. If it is empty, the file itself is the state dict.
   std::string section = {};
-  // A regular expression (ECMAScript) that is searched in the names. If it is given, only tensors
-  // whose names match are loaded, and the others stay as they are; neither side has to have them.
-  // The names are those of the model, without the segments of wrappers: "^backbone\\.",
+  // Gives a regular expression (ECMAScript) that is searched in the names. If it is given, only
+  // tensors whose names match are loaded, and the others stay as they are; neither side has to have
+  // them. The names are those of the model, without the segments of wrappers: "^backbone\\.",
   // "^(?!head\\.)". One that matches none of them is a StateDictError if the load is strict.
   std::string only = {};
   // Rules that are applied to each name of the file, one after the other, before names are matched.
@@ -79,7 +79,7 @@ struct KeySide {
 struct KeyMap {
   // Pairs of positions, in the tensors of the checkpoint and of the model.
   std::vector<std::pair<size_t, size_t>> pairs;
-  // What the load has to report.
+  // Tells what the load did with each name.
   LoadReport report;
 };
 

@@ -68,8 +68,8 @@ struct TENON_API LoadReport {
   std::vector<std::string> skipped;
   // The patterns of rules that match no name of the file.
   std::vector<std::string> unused_rules;
-  // What an HDF5 file of another program holds beside tensors, each with the reason: "names: it
-  // holds text".
+  // Lists what an HDF5 file of another program holds beside tensors, each with the reason: "names:
+  // it holds text".
   std::vector<std::string> not_tensors;
   // The format of the file; nullopt if the values came from memory.
   std::optional<FileFormat> format;

@@ -87,27 +87,27 @@ struct CheckpointModel : nn::ModuleRef {
 // Says of which parts a checkpoint consists; those that are not given are left out. All that are
 // given have to live as long as it is used.
 struct Checkpoint {
-  // The model of the run.
+  // Names the model of the run.
   CheckpointModel model = {};
-  // A second model, such as an AveragedModel of the first.
+  // Names a second model, such as an AveragedModel of the first.
   CheckpointModel average = {};
-  // Optimizers, with their parameters by the names in the model, so that they fit a wrapped model,
-  // too, and groups in another order.
+  // Names the optimizers, which are saved with their parameters by the names in the model, so that
+  // they fit a wrapped model, too, and groups in another order.
   CheckpointParts<optim::Optimizer> optimizer = {};
-  // The schedulers.
+  // Names the schedulers.
   CheckpointParts<optim::SavedSchedule> scheduler = {};
-  // The gradient scalers.
+  // Names the gradient scalers.
   CheckpointParts<amp::GradScaler> scaler = {};
-  // Loaders: the next batch, and the seed that decides the order.
+  // Names the loaders, of which the next batch and the seed are saved.
   CheckpointParts<data::DataLoader> loader = {};
   // Saves the generator of all random operators, which manual_seed sets.
   bool random = true;
-  // The number of the epoch, which the program counts. Like the two below, it is written to the
+  // Counts the epochs, as the program does. Like the two below, it is written to the
   // file, and set by a load.
   int64_t epoch = 0;
-  // The number of the step.
+  // Counts the steps.
   int64_t step = 0;
-  // Values of the program's own.
+  // Holds values of the program's own.
   CheckpointValues user = {};
 };
 

@@ -46,7 +46,7 @@ class TENON_API Attributes {
     else
       return set_value(name, static_cast<int64_t>(value));
   }
-  // The same for a number of floating point, a text and a list of integers.
+  // Do the same for a number of floating point, a text and a list of integers.
   Attributes& set(std::string_view name, double value) { return set_value(name, value); }
   Attributes& set(std::string_view name, const char* value) {
     return set_value(name, std::string(value));
@@ -117,7 +117,7 @@ class TENON_API GradientContext {
   std::span<const Tensor> grads;
   // The inputs and outputs of the call.
   std::span<const Tensor> inputs, outputs;
-  // For each input, whether its gradient is wanted.
+  // Tells for each input whether its gradient is wanted.
   std::span<const bool> needed;
   // The attributes of the call.
   const Attributes& attributes;
@@ -131,7 +131,8 @@ enum class CastInputs : uint8_t { none, lower, f32, widest };
 
 // Defines everything of an operator but its kernels.
 struct Definition {
-  // The name of the operator, "library::operator", of a-z, 0-9 and _. Plugins know it by this name.
+  // Sets the name of the operator, "library::operator", of a-z, 0-9 and _. Plugins know it by this
+  // name.
   std::string name;
   // Returns the outputs, one to 32. It checks the inputs, too: by its errors users learn what is
   // wrong with a call.
@@ -144,13 +145,13 @@ struct Definition {
   // broadcasts, they have the shape of the output, and are summed. Without a rule the results
   // require no gradient.
   std::function<std::vector<Tensor>(const GradientContext&)> gradient = {};
-  // The positions of the inputs and outputs that the gradient rule reads.
+  // List the positions of the inputs and outputs that the gradient rule reads.
   std::vector<size_t> saves_inputs = {}, saves_outputs = {};
   // True says that each element of the one output depends on the same element of the inputs, which
   // broadcast to its shape: plugins get them expanded, and as one dimension where they have no
   // gaps.
   bool pointwise = false;
-  // What the operator does under an Autocast guard.
+  // Says what the operator does under an Autocast guard.
   CastInputs autocast = CastInputs::none;
 };
 

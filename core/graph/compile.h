@@ -50,18 +50,18 @@ struct CompilePasses {
 
 // Says how many programs a function keeps and what they are made for.
 struct CompileOptions {
-  // The number of kinds of arguments for which a function keeps programs: up to four for each, such
+  // Limits the kinds of arguments for which a function keeps programs: up to four for each, such
   // as one for training and one for evaluation. The kind that was not used for the longest time
   // goes first. Where more kinds take turns, so that none is replayed often, those that are there
   // stay for 64 calls of others, then 256, at last 65536, and the others run without a program. Of
   // sizes that follow from those of other calls (`dynamic`) there are programs for 64 at least.
   size_t max_programs = 8;
-  // The passes that recorded functions go through.
+  // Says which passes recorded functions go through.
   CompilePasses passes = {};
-  // The dimensions of the arguments whose sizes differ from call to call, such as {0} for batches;
-  // a negative one counts from the end. After calls of three or more sizes, what calls of all other
-  // sizes do follows from theirs, and the function is not run for them; docs/compile.md says what
-  // has to hold for that.
+  // Lists the dimensions of the arguments whose sizes differ from call to call, such as {0} for
+  // batches; a negative one counts from the end. After calls of three or more sizes, what calls of
+  // all other sizes do follows from theirs, and the function is not run for them; docs/compile.md
+  // says what has to hold for that.
   std::vector<int64_t> dynamic = {};
   // Times replays beside the function, when that runs once more to be compared with its program. A
   // program that is clearly slower several times in a row is set aside, and the function runs
@@ -71,12 +71,12 @@ struct CompileOptions {
 
 // Gives names to what a saved program takes, returns and uses.
 struct SaveProgramOptions {
-  // The names of the arguments and of what is returned, in order. What has no name, or an empty
-  // one, is called by its number, from "0" on.
+  // Gives the names of the arguments and of what is returned, in order. What has no name, or an
+  // empty one, is called by its number, from "0" on.
   std::vector<std::string> inputs = {}, outputs = {};
-  // The names of tensors that the function uses from outside, such as the parameters of a model:
-  // what nn::state_dict(model) returns, from begin() to end(). Others are called by the module and
-  // the operator that uses them first.
+  // Gives the names of tensors that the function uses from outside, such as the parameters of a
+  // model: what nn::state_dict(model) returns, from begin() to end(). Others are called by the
+  // module and the operator that uses them first.
   std::vector<std::pair<std::string, Tensor>> tensors = {};
 };
 
@@ -205,7 +205,7 @@ class Compiled {
     }
   }
 
-  // The same for parts of tensors, such as x(0), and for parameters.
+  // Does the same for parts of tensors, such as x(0), and for parameters.
   template <class... T>
     requires((std::convertible_to<const T&, Tensor> && ...) && !(std::same_as<T, Tensor> && ...))
   auto operator()(const T&... arguments) {

@@ -10,7 +10,7 @@
 
 namespace tenon {
 
-// What dispatch_stats() returns: one list for each kind of event.
+// Holds the counts that dispatch_stats() returns: one list for each kind of event.
 struct DispatchStats {
   // The runs of one operator by the plans of one plugin on one device.
   struct Runs {
@@ -18,7 +18,7 @@ struct DispatchStats {
     std::string op;
     std::string device;
     std::string owner;
-    // How often the plans ran.
+    // Counts the runs.
     uint64_t runs = 0;
     // The time in the plugin, summed up. On a device with streams it is the time to queue the work,
     // because nobody waits for its end.
@@ -29,7 +29,7 @@ struct DispatchStats {
   struct Plans {
     // The operator, the device and the plugin, as in Runs.
     std::string op, device, owner;
-    // How many plans there were.
+    // Counts the plans.
     uint64_t count = 0;
   };
   // Calls that no plan of the device computes the way they were made, or copies that were made for
@@ -42,9 +42,9 @@ struct DispatchStats {
     std::string signature;
     // The operator that needed this one for a detour of its own, or an empty text.
     std::string part_of;
-    // Why the plugins refused, as the first of these calls was told.
+    // Tells why the plugins refused, as the first of these calls was told.
     std::string reason;
-    // How many calls there were, and how many bytes they moved between devices or copied.
+    // Count the calls, and the bytes that they moved between devices or copied.
     uint64_t count = 0;
     uint64_t bytes = 0;
   };
@@ -64,7 +64,7 @@ struct DispatchStats {
   std::vector<Detours> conversions;
   // Plans that a plugin was asked for and did not make.
   std::vector<Detours> refused;
-  // The number of copies between devices, and their bytes.
+  // Count the copies between devices, and their bytes.
   uint64_t copies_between_devices = 0, bytes_between_devices = 0;
 };
 

@@ -26,12 +26,12 @@ struct Options {
   bool record_shapes = false;
   // Keeps how many bytes the tensors of the device take after each run.
   bool profile_memory = false;
-  // The most events that are kept; those beyond are only counted (`lost`). One takes about 100
+  // Limits the events that are kept; those beyond are only counted (`lost`). One takes about 100
   // bytes.
   uint64_t max_events = 1 << 20;
 };
 
-// What an event is about.
+// Says what an event is about.
 enum class Kind {
   op,          // a run of an operator's plan
   copy,        // between devices, or a device and the host
@@ -43,7 +43,7 @@ enum class Kind {
 
 // One thing that happened. Times are seconds since the profiler began.
 struct Event {
-  // What the event is about.
+  // Says what the event is about.
   Kind kind = Kind::op;
   // The name of what happened: "conv2d", "copy to the host", "all_reduce", "wait for cpu:0", or
   // that of the Range.
@@ -62,7 +62,7 @@ struct Event {
   std::string part_of;
   // With record_shapes, the inputs and outputs: "f32 (2, 3), f32 (3,) -> f32 (2, 3)".
   std::string tensors;
-  // When the program asked for it, when it began and when it ended.
+  // Tell when the program asked for it, when it began and when it ended.
   double queued = 0;
   double began = 0, ended = 0;
   // False if the times are those in which a stream of the device took the work, and not those in

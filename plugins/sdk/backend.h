@@ -1,4 +1,4 @@
-// What every backend's table needs, in a few lines: the end of `init`, device_info, memory and
+// Helpers for what every backend's table needs: the end of `init`, device_info, memory and
 // copies of a device that computes in the host's memory, and plans of the kernels that registered
 // themselves.
 #pragma once
@@ -36,8 +36,8 @@ inline tn_error* fill_table(tn_backend_api* api, const tn_backend_api& table) no
   });
 }
 
-// What a device says about itself; see tn_device_info. Sizes of memory are in bytes, and 0 where
-// they are not known.
+// Holds what a device says about itself; see tn_device_info. Sizes of memory are in bytes, and 0
+// where they are not known.
 struct DeviceFacts {
   tn_device_flags flags = 0;
   std::string_view name;

@@ -1,5 +1,5 @@
-// What pointwise operators compute of one element, alike on every device. For the host and for
-// device code; each is called as a function: formulas::Add()(a, b).
+// What pointwise operators compute of one element, alike on every device, for the host and for
+// device code. Each is called as a function: formulas::Add()(a, b).
 #pragma once
 
 #include <cmath>

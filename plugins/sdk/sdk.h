@@ -246,8 +246,8 @@ class Request {
   mutable uint64_t read_ = 0;  // bit i: attribute i was looked for
 };
 
-// What the host has to know of a plan: bytes of workspace for each run, an estimate of a run's time
-// in nanoseconds (0 if there is none), and the flags TN_PLAN_*.
+// Holds what the host has to know of a plan: bytes of workspace for each run, an estimate of a
+// run's time in nanoseconds (0 if there is none), and the flags TN_PLAN_*.
 struct PlanOptions {
   uint64_t workspace_bytes = 0;
   uint64_t cost_ns = 0;

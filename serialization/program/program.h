@@ -79,7 +79,7 @@ struct ProgramOperator {
   std::string name;
   // The module in which it was recorded; empty outside of modules.
   std::string module;
-  // What it takes and returns; their keys are empty.
+  // List what it takes and returns; their keys are empty.
   std::vector<NamedShape> inputs, outputs;
 };
 
@@ -101,13 +101,13 @@ struct ProgramInfo {
   // The bytes of the tensors, and those of what a run makes, if nothing shared memory.
   uint64_t tensor_bytes = 0;
   uint64_t inside_bytes = 0;
-  // How often a run draws random numbers.
+  // Counts how often a run draws random numbers.
   uint32_t draws = 0;
 };
 
 // Says where and how a program runs.
 struct ProgramOptions {
-  // The device; by default the one on which the program was recorded.
+  // Sets the device; by default it is the one on which the program was recorded.
   std::optional<Device> device = {};
   // Queues plans that stay the same from run to run by one call, as in CompilePasses.
   bool device_graphs = true;

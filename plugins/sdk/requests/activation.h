@@ -21,7 +21,7 @@ namespace tenon::sdk {
 struct ActivationRequest {
   // The name of the operator, which lives as long as the plugin; empty if there is none.
   std::string_view op;
-  // How many scalars of a run belong to it.
+  // Counts the scalars of a run that belong to it.
   size_t scalars = 0;
 
   // Returns whether there is an activation.

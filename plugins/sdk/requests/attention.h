@@ -19,8 +19,8 @@ struct AttentionRequest {
   // The product of the dimensions before the last two, and the sizes above.
   int64_t batch;
   int64_t l, s, e, ev;
-  // Whether it is the gradient, whether query i takes part with the keys up to i alone, and whether
-  // there is a mask.
+  // Say whether it is the gradient, whether query i takes part with the keys up to i alone, and
+  // whether there is a mask.
   bool backward, causal, masked;
   // The factor of the scores, and the descriptors of the operands.
   double scale;

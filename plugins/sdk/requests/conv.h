@@ -23,7 +23,7 @@ struct ConvRequest {
   int64_t groups, cg, og;
   // Stride, padding and dilation of rows and columns.
   int64_t sh, sw, ph, pw, dh, dw;
-  // What is computed.
+  // Says what is computed.
   ConvKind kind = ConvKind::forward;
   // True if a forward request has a bias (o), input 2.
   bool bias = false;

@@ -186,7 +186,7 @@ class FusedReader {
     return step;
   }
 
-  // How many operands and scalars the member takes.
+  // Requires as many operands and scalars as the member takes.
   static void check(const FusedProgram& program, const FusedStep& step) {
     const FusedMember& m = *step.member;
     bool fits = step.num_operands == m.operands, last_is_absent = false;

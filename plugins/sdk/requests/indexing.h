@@ -17,7 +17,7 @@ namespace tenon::sdk {
 struct RowsRequest : Lines {
   // The dtypes of x and of the indices.
   tn_dtype dtype, index;
-  // How many rows are taken.
+  // Counts the rows that are taken.
   int64_t count;
   // The gradient of rows with this index goes nowhere; INT64_MIN stands for none.
   int64_t skip;
@@ -88,7 +88,7 @@ struct ScatterRequest {
   int64_t size, stride;
   // y as the index walks over it: without a step along `dim`.
   tn_tensor_desc seen;
-  // What happens at a place, and whether the value of x there takes part.
+  // Say what happens at a place, and whether the value of x there takes part.
   ScatterReduce reduce;
   bool include_self;
 

@@ -26,7 +26,7 @@ struct ProductRequest {
   uint32_t batch_rank = 0;
   int64_t batch_shape[kMaxBatchRank] = {}, a_batch[kMaxBatchRank] = {}, b_batch[kMaxBatchRank] = {};
 
-  // Where a, b and y of one product begin, in elements.
+  // Tells where a, b and y of one product begin, in elements.
   struct Offsets {
     int64_t a = 0, b = 0, y = 0;
   };

@@ -74,7 +74,7 @@ struct SearchRequest {
   tn_dtype dtype;
   // The elements of a row of the sequence.
   int64_t size;
-  // How many values look into one row, and how many there are.
+  // Count the values that look into one row, and all of them.
   int64_t per_row;
   int64_t count;
   // The attribute "right": places are behind equal elements.

@@ -15,7 +15,7 @@ namespace tenon::sdk {
 // Only a kernel that adds residuals reads the attribute. In the request of any other it stays
 // unread, and create_plan refuses it.
 struct ResidualRequest {
-  // Whether there is a residual, and the number of the input that it is.
+  // Say whether there is a residual, and which input it is.
   bool there = false;
   uint32_t input = 0;
 
