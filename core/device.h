@@ -94,7 +94,7 @@ TENON_API void synchronize();
 
 // Holds what the allocator of a device has counted: bytes, and events since the program started.
 struct MemoryStats {
-  // Count the bytes in live tensors, now and at most at any time.
+  // Count the bytes in live tensors: those of now, and the most that there ever were.
   uint64_t allocated = 0;
   uint64_t peak_allocated = 0;
   // Counts the bytes that were obtained from the system, with the blocks that are cached.

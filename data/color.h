@@ -10,9 +10,9 @@ namespace tenon::data {
 // factor that is drawn from [max(0, 1 - x), 1 + x], and 0 for none; hue stands for a rotation from
 // [-hue, hue] of the whole circle.
 struct ColorJitterOptions {
-  // Each is at least 0.
+  // Say by how much each changes; they are at least 0.
   double brightness = 0, contrast = 0, saturation = 0;
-  // It is from 0 to 0.5.
+  // Says by how much the hue turns, from 0 to 0.5.
   double hue = 0;
 };
 // Changes brightness, contrast, saturation and hue, in random order. The constructor throws a

@@ -16,8 +16,8 @@ struct ImageFileOptions {
   // the file has (a palette becomes colors; 2 channels are gray and alpha). Alpha that is not asked
   // for is dropped.
   int64_t channels = 3;
-  // Limits the pixels, to a number from 1 to 2^32. A file that claims more is refused before it is
-  // unpacked, as is a row of more than 2^22 pixels.
+  // Limits the number of pixels, and is itself from 1 to 2^32. A file that claims more is refused
+  // before it is unpacked, as is a row of more than 2^22 pixels.
   int64_t max_pixels = int64_t{1} << 27;
 };
 

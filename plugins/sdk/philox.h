@@ -57,9 +57,8 @@ TN_HD float mul_add(float a, float b, float c) {
   double part = sum - product;
   double error = (product - (sum - part)) + (addend - part);
   int64_t bits = bits_as<int64_t>(sum);
-  int64_t away = (error > 0) == (sum > 0)
-                     ? 1
-                     : -1;  // the neighboring number in whose direction the exact sum lies
+  int64_t away =
+      (error > 0) == (sum > 0) ? 1 : -1;  // the neighbour that the exact sum lies towards
   bits += (error == 0 || (bits & 1)) ? 0 : away;
   return static_cast<float>(bits_as<double>(bits));
 #endif
