@@ -82,6 +82,7 @@ class TENON_API Tensor : public TensorMethods {
   // Returns whether both handles name one tensor; two undefined ones do.
   bool is_same(const Tensor& other) const { return impl_ == other.impl_; }
 
+  // ---- reading values: each waits for the work that computes them ----
   // Waits for the values. Throws the error of the queued operator that should have computed them.
   const Tensor& wait() const;
   // Returns whether wait() would return at once.
@@ -129,7 +130,7 @@ class TENON_API Tensor : public TensorMethods {
   // ---- autograd ----
   // Returns whether operators on this tensor are recorded.
   bool requires_grad() const;
-  // Says whether backward() fills grad() of this leaf. Throws a DTypeError if `value` is true
+  // Sets whether backward() fills grad() of this leaf. Throws a DTypeError if `value` is true
   // and the dtype is not floating, and an AutogradError if an operator made the tensor.
   Tensor& requires_grad_(bool value = true);
   // Returns whether no recorded operator made the tensor.
@@ -163,7 +164,7 @@ class TENON_API Tensor : public TensorMethods {
   Tensor detach() const;
 
   // ---- copies, views and shapes: the same as the functions of core/ops/shape.h ----
-  Tensor to(Device device, std::optional<DType> dtype = std::nullopt) const;
+  Tensor to(Device device, std::optional<DType> dtype = std::nullopt) const;  // then to(*dtype)
   Tensor to(DType dtype) const;
   Tensor to(MemoryFormat format) const;
   Tensor contiguous(MemoryFormat format = contiguous_format) const;

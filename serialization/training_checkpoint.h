@@ -102,8 +102,8 @@ struct Checkpoint {
   CheckpointParts<data::DataLoader> loader = {};
   // Saves the generator of all random operators, which manual_seed sets.
   bool random = true;
-  // Counts the epochs, as the program does. Like the two below, it is written to the
-  // file, and set by a load.
+  // Counts the epochs, as the program does. Like the two below, it is written to the file, and set
+  // by a load.
   int64_t epoch = 0;
   // Counts the steps.
   int64_t step = 0;
