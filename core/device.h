@@ -94,7 +94,8 @@ TENON_API void synchronize();
 
 // Holds what the allocator of a device has counted: bytes, and events since the program started.
 struct MemoryStats {
-  // Count the bytes in live tensors: those of now, and the most that there ever were.
+  // Count the bytes in live tensors: those of now, and the most that there ever were; of a device
+  // with several streams, the sum of what was the most on each.
   uint64_t allocated = 0;
   uint64_t peak_allocated = 0;
   // Counts the bytes that were obtained from the system, with the blocks that are cached.

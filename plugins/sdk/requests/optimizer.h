@@ -79,7 +79,7 @@ struct SgdRequest : StepRequest {
   }
 };
 
-// The numbers of "adam_step": `grow` is 1 - beta, `step_size` the rate by the first bias
+// The numbers of "adam_step": `grow` is 1 - beta, `step_size` the rate divided by the first bias
 // correction, `root_bias2` the root of the second, and `shrink` the factor of decoupled weight
 // decay.
 template <class T>
