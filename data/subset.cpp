@@ -43,10 +43,13 @@ class Scatter {
                                    places.size(), what, shape));
     shape[0] = static_cast<int64_t>(count_);
     if (!whole_.tensor.defined()) whole_ = make_host_tensor(shape, rows.dtype());
-    if (whole_.tensor.shape() != shape || whole_.tensor.dtype() != rows.dtype())
-      throw ShapeError(fmt::format(
-          "ConcatDataset: the {} of one data set is {} of shape {} a batch, of another {} {}", what,
-          whole_.tensor.dtype(), whole_.tensor.shape(), rows.dtype(), shape));
+    if (whole_.tensor.dtype() != rows.dtype())
+      throw DTypeError(fmt::format("ConcatDataset: the {} of one data set is {}, of another {}",
+                                   what, whole_.tensor.dtype(), rows.dtype()));
+    if (whole_.tensor.shape() != shape)
+      throw ShapeError(
+          fmt::format("ConcatDataset: the {} of one data set has shape {} a batch, of another {}",
+                      what, whole_.tensor.shape(), shape));
     const size_t bytes = static_cast<size_t>(rows.numel()) / places.size() * size_of(rows.dtype());
     auto* from = static_cast<const std::byte*>(host_values(rows));
     for (size_t i = 0; bytes && i < places.size(); ++i)

@@ -69,7 +69,7 @@ class TENON_API ConcatDataset : public Dataset {
   // Returns the number of all examples.
   int64_t size() const override { return ends_.back(); }
   // Returns the examples with these indices. Throws a ShapeError if those of two data sets differ
-  // in shape or dtype.
+  // in shape, and a DTypeError if they differ in dtype.
   Batch get_batch(std::span<const int64_t> indices) const override;
   // Returns one example, which its data set reads.
   Example get(int64_t index) const override;

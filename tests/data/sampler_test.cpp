@@ -245,11 +245,17 @@ BOOST_AUTO_TEST_CASE(one_after_the_other) {
   BOOST_TEST((sorted(read(loader)) == Indices{0, 1, 2, 10, 14, 50}));
   require_error<IndexError>([&] { both.get_batch(Indices{6}); }, "there is no example 6; it has 6");
   const ConcatDataset unlike({counted(3), TensorDataset(zeros({3, 2}), zeros({3}))});
-  require_error<ShapeError>(
+  require_error<DTypeError>(
       [&] {
         unlike.get_batch(Indices{0, 3});
       },
-      "the data of one data set is i64");
+      "the data of one data set is i64, of another f32");
+  const ConcatDataset wider({counted(3), TensorDataset(zeros({3, 2}, i64), zeros({3}))});
+  require_error<ShapeError>(
+      [&] {
+        wider.get_batch(Indices{0, 3});
+      },
+      "has shape (2,) a batch, of another (2, 2)");
   require_error<ValueError>([] { ConcatDataset({}); }, "no data sets given");
 }
 

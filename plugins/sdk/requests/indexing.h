@@ -148,7 +148,8 @@ struct NonzeroRequest {
   static NonzeroRequest from(const Request& request) {
     require_op(request, {"nonzero"});
     auto &mask = request.input(0), &counts = request.input(1), &y = request.output(0);
-    if (mask.dtype != TN_BOOL || y.dtype != TN_I64) refuse_dtype(mask.dtype);
+    if (mask.dtype != TN_BOOL) refuse_dtype(mask.dtype);
+    if (y.dtype != TN_I64) invalid("the places are {}, but must be i64", dtype_name(y.dtype));
     require_contiguous(mask);
     require_elements(counts, numel(mask), TN_I64, "counts");
     if (y.rank != 2 || y.shape[1] != mask.rank || y.shape[0] > numel(mask))
