@@ -29,7 +29,6 @@ namespace {
 constexpr int kMostTries = 10;
 // A kind of arguments has paid for its recordings after so many replays.
 constexpr uint64_t kPaid = 16;
-// For how many sizes a function keeps programs that were derived.
 
 }  // namespace
 
@@ -365,6 +364,8 @@ void CompiledCalls::call(std::span<const Tensor* const> arguments, const Compile
     state.had_no_room = false;
     return state.run_plainly(body, results);
   }
+  if (!state.checked_dimensions) state.require_dimensions(arguments);
+  state.checked_dimensions = true;
   KindOfCall* const kind = state.kind_for(arguments);
   state.had_no_room = !kind;
   if (!kind) return state.run_plainly(body, results);

@@ -100,11 +100,19 @@ struct KnownDynamic {
   DynamicSignature signature;
   DynamicProgram calls;
   std::vector<recording::World> worlds;
-  uint64_t next_look;      // how many programs are derived before a call is compared with it
-  uint64_t derived = 0;    // how many programs there were
-  std::string fault = {};  // why one could not be derived at last
+  Sizes smallest, largest;  // of the calls that it was made of, or was compared with
+  uint64_t next_look;       // how many programs are derived before a call is compared with it
+  uint64_t derived = 0;     // how many programs there were
+  std::string fault = {};   // why one could not be derived at last
   SharedArenas arenas = {};
 
+  // Whether what a call of these sizes does is known, but has to be compared first: a branch may
+  // lie between them and all that were seen.
+  bool is_far(const Sizes& sizes) const;
+  void note_seen(const Sizes& sizes);
+  // Whether a program for these arguments may be derived.
+  bool may_derive(const Sizes& sizes, std::span<const Tensor* const> arguments,
+                  const recording::World& now) const;
   bool is_right_in(const recording::World& world) const {
     return std::find(worlds.begin(), worlds.end(), world) != worlds.end();
   }
@@ -180,6 +188,8 @@ struct CompiledCalls::State {
   // one of them is 0 or 1.
   std::optional<graph::Sizes> sizes_of(std::span<const Tensor* const> arguments) const;
   graph::DynamicSignature dynamic_signature_of(std::span<const Tensor* const> arguments) const;
+  // Throws an IndexError for a dimension of CompileOptions::dynamic that no argument has.
+  void require_dimensions(std::span<const Tensor* const> arguments) const;
   // Returns null if there is no room for these.
   graph::KindOfCall* kind_for(std::span<const Tensor* const> arguments);
   // Returns the kind that was used longest ago, of those whose programs were derived or of the
@@ -220,9 +230,12 @@ struct CompiledCalls::State {
   std::string dynamic_note;                 // why a call was none of several sizes
   int refuted = 0;                          // how often one of them was found to be wrong
   graph::Turns turns, derived_turns;
-  bool had_no_room = false;  // the last call
-  std::string note;          // why the last call was not even recorded
-  uint64_t recorded_calls = 0, plain_calls = 0, made = 0, dropped = 0;
+  bool had_no_room = false;         // the last call
+  std::string note;                 // why the last call was not even recorded
+  bool checked_dimensions = false;  // of CompileOptions::dynamic
+  // Programs that were made of recorded calls, and those that followed from calls of other sizes.
+  uint64_t made = 0, derived = 0;
+  uint64_t recorded_calls = 0, plain_calls = 0, dropped = 0;
 };
 
 }  // namespace detail

@@ -36,7 +36,7 @@ class DynamicProgram::Following final : public NumberVisitor {
     const size_t at = scalars_++;
     if (next_scalar_ == of_.scalars_.size() || of_.scalars_[next_scalar_].at != at) return;
     const ScalarAt& law = of_.scalars_[next_scalar_++];
-    if (law.real.monomial == kConstant) {
+    if (!law.is_real) {
       const auto followed = follow(law.integer, values_);
       fits_ = fits_ && followed;
       number = Scalar::integer(followed.value_or(0));
@@ -54,6 +54,22 @@ class DynamicProgram::Following final : public NumberVisitor {
   size_t integers_ = 0, next_integer_ = 0, scalars_ = 0, next_scalar_ = 0;
   bool fits_ = true;
 };
+
+// Whether the laws say what a call did, or that it does not follow from others.
+bool DynamicProgram::agrees(size_t call) const {
+  const auto values = symbols_.values(calls_[call]);
+  if (!values) return true;
+  OpenTrace open = first_;
+  const std::shared_ptr<History> history = history_ ? history_->copy() : nullptr;
+  Following following(*this, *values);
+  following.visit(open);
+  if (history) history->visit(following);
+  if (!following.fits()) return true;
+  NumberList expected;
+  expected.visit(open);
+  if (history) history->visit(expected);
+  return expected.is_same(numbers_[call]);
+}
 
 namespace {
 

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <utility>
 
 #include <fmt/core.h>
@@ -44,7 +45,8 @@ DynamicProgram::DynamicProgram(Trace first, std::span<const Tensor* const> argum
                                const History* history)
     : history_(history ? history->copy() : nullptr),
       first_in_memory_(first_in_memory(first.inputs)),
-      symbols_({std::move(sizes)}),
+      calls_({std::move(sizes)}),
+      symbols_(calls_),
       why_(kMoreSizes) {
   first_.trace = std::move(first);
   first_.arguments = described(arguments);
@@ -79,9 +81,7 @@ std::string DynamicProgram::add(const Trace& trace, std::span<const Tensor* cons
   }
   numbers_.push_back(std::move(numbers));
   Program::take_host_work(first_.trace, trace);
-  std::vector<Sizes> calls = symbols_.calls();
-  calls.push_back(std::move(sizes));
-  symbols_ = SizeSymbols(std::move(calls));
+  calls_.push_back(std::move(sizes));
   find_laws();
   return "";
 }
@@ -89,53 +89,94 @@ std::string DynamicProgram::add(const Trace& trace, std::span<const Tensor* cons
 // ---- laws
 
 void DynamicProgram::find_laws() {
+  std::vector<size_t> all(calls_.size());
+  std::iota(all.begin(), all.end(), size_t{0});
+  const Found found = find_laws_of(all);
+  ready_ = found == Found::laws;
+  if (found != Found::none) return;
+  std::string why = std::move(why_);
+  ready_ = find_laws_of_some();
+  if (ready_) return;
+  symbols_ = SizeSymbols(calls_);
+  why_ = std::move(why);
+}
+
+// An odd batch over two devices has parts of two sizes, so that no law fits it and even ones. Calls
+// whose sizes leave the same remainder may still have laws, which hold for others if they agree
+// with each call that was left out: it does what they say, or they say that it does not follow.
+bool DynamicProgram::find_laws_of_some() {
+  constexpr int64_t kMostParts = 16;
+  for (size_t d = 0; d < calls_[0].size(); ++d)
+    for (int64_t parts = 2; parts <= kMostParts; ++parts)
+      for (int64_t rest = 0; rest < parts; ++rest) {
+        std::vector<size_t> some;
+        for (size_t i = 0; i < calls_.size(); ++i)
+          if (calls_[i][d] % parts == rest) some.push_back(i);
+        if (some.size() < 3 || some.size() == calls_.size()) continue;
+        if (find_laws_of(some) != Found::laws) continue;
+        size_t i = 0;
+        while (i < calls_.size() && agrees(i)) ++i;
+        if (i == calls_.size()) return true;
+      }
+  return false;
+}
+
+DynamicProgram::Found DynamicProgram::find_laws_of(std::span<const size_t> calls) {
   integers_.clear();
   scalars_.clear();
-  ready_ = false;
+  std::vector<Sizes> sizes;
+  for (const size_t call : calls) sizes.push_back(calls_[call]);
+  symbols_ = SizeSymbols(std::move(sizes));
   why_ = symbols_.count() <= SizeSymbols::kMostSymbols
              ? kMoreSizes
              : fmt::format("sizes differ in more than {} ways", SizeSymbols::kMostSymbols);
-  if (!symbols_.enough()) return;
+  if (!symbols_.enough()) return Found::too_little;
   std::vector<int64_t> values;
   for (size_t at = 0; at < numbers_[0].integers.size(); ++at) {
     values.clear();
-    for (auto& call : numbers_) values.push_back(call.integers[at]);
+    for (const size_t call : calls) values.push_back(numbers_[call].integers[at]);
     if (std::all_of(values.begin(), values.end(), [](int64_t v) { return v == kAnyNumber; }))
       continue;
     IntegerLaw law;
     const auto known = symbols_.find(values, law);
-    if (known == SizeSymbols::Known::none)
+    if (known == SizeSymbols::Known::none) {
       why_ = owner_of(at) +
              " has a size, or a place in memory, that does not follow from sizes of arguments";
-    if (known != SizeSymbols::Known::one) return;
-    if (law.monomial != kConstant || values[0] == kAnyNumber) integers_.push_back({at, law});
+      return Found::none;
+    }
+    if (known != SizeSymbols::Known::one) return Found::too_little;
+    if (law.monomial != kConstant || numbers_[0].integers[at] != law.base)
+      integers_.push_back({at, law});
   }
   for (size_t at = 0; at < numbers_[0].scalars.size(); ++at)
-    if (!find_law_of_scalar(at)) return;
-  ready_ = true;
+    if (const Found found = find_law_of_scalar(calls, at); found != Found::laws) return found;
   why_.clear();
+  return Found::laws;
 }
 
 // Nothing but its bits says whether a number is whole: whole ones of less than 53 bits are no
 // normal doubles.
-bool DynamicProgram::find_law_of_scalar(size_t at) {
+DynamicProgram::Found DynamicProgram::find_law_of_scalar(std::span<const size_t> calls, size_t at) {
   std::vector<int64_t> whole;
   std::vector<double> real;
-  bool are_real = true;
-  for (auto& call : numbers_) {
-    whole.push_back(call.scalars[at].value.i);
-    real.push_back(call.scalars[at].value.f);
-    are_real = are_real && std::isnormal(real.back());
+  ScalarAt scalar{.at = at, .is_real = true, .integer = {}, .real = {}};
+  for (const size_t call : calls) {
+    const Scalar& number = numbers_[call].scalars[at];
+    whole.push_back(number.value.i);
+    real.push_back(number.value.f);
+    scalar.is_real = scalar.is_real && std::isnormal(real.back());
   }
-  ScalarAt scalar{.at = at, .integer = {}, .real = {}};
   const auto known =
-      are_real ? symbols_.find(real, scalar.real) : symbols_.find(whole, scalar.integer);
-  if (known == SizeSymbols::Known::none)
+      scalar.is_real ? symbols_.find(real, scalar.real) : symbols_.find(whole, scalar.integer);
+  if (known == SizeSymbols::Known::none) {
     why_ = "a number that an operator is given does not follow from sizes of arguments";
-  if (known != SizeSymbols::Known::one) return false;
-  if (scalar.real.monomial != kConstant || scalar.integer.monomial != kConstant)
-    scalars_.push_back(scalar);
-  return true;
+    return Found::none;
+  }
+  if (known != SizeSymbols::Known::one) return Found::too_little;
+  const bool is_constant =
+      scalar.real.monomial == kConstant && scalar.integer.monomial == kConstant;
+  if (!is_constant || numbers_[0].scalars[at].value.i != whole[0]) scalars_.push_back(scalar);
+  return Found::laws;
 }
 
 // Says for people whose number it is.

@@ -28,8 +28,9 @@ class DynamicProgram {
   // After a difference, this is as it was before.
   std::string add(const Trace& trace, std::span<const Tensor* const> arguments, Sizes sizes,
                   History* history);
-  // The sizes of the calls that it knows.
-  const std::vector<Sizes>& sizes() const { return symbols_.calls(); }
+  // The sizes of all calls that it knows, and of those that tell what others do.
+  const std::vector<Sizes>& sizes() const { return calls_; }
+  const std::vector<Sizes>& telling_sizes() const { return symbols_.calls(); }
   // Whether each number of a call is known for all sizes. If not, `why` says what is missing.
   bool is_ready() const { return ready_; }
   const std::string& why() const { return why_; }
@@ -57,13 +58,20 @@ class DynamicProgram {
   };
   struct ScalarAt {
     size_t at;
+    bool is_real;
     IntegerLaw integer;
-    RealLaw real;  // if that is not constant
+    RealLaw real;
   };
   class Following;
 
+  // What is known after laws were sought among some calls: all of them, or that it takes more
+  // calls, or that no law fits all of these.
+  enum class Found { laws, too_little, none };
   void find_laws();
-  bool find_law_of_scalar(size_t at);
+  Found find_laws_of(std::span<const size_t> calls);
+  Found find_law_of_scalar(std::span<const size_t> calls, size_t at);
+  bool find_laws_of_some();
+  bool agrees(size_t call) const;
   std::string owner_of(size_t integer) const;
   const char* sharing_fault(const Trace& trace, const Wiring& wiring) const;
   const char* derive(OpenTrace& open, History* history, std::span<const int64_t> values,
@@ -75,7 +83,8 @@ class DynamicProgram {
   std::shared_ptr<History> history_;
   std::vector<uint32_t> first_in_memory_;  // of each input: the first one in the same memory
   Wiring wiring_;                          // from the second call on
-  SizeSymbols symbols_;
+  std::vector<Sizes> calls_;
+  SizeSymbols symbols_;              // of those that tell what others do
   std::vector<NumberList> numbers_;  // of the calls, from the second on
   std::vector<IntegerAt> integers_;
   std::vector<ScalarAt> scalars_;

@@ -94,7 +94,7 @@ std::string text_of(const KnownProgram& known, const std::list<KnownDynamic>& dy
 
 std::string text_of(const KnownDynamic& known) {
   std::string sizes;
-  for (auto& call : known.calls.sizes())
+  for (auto& call : known.calls.telling_sizes())
     sizes += fmt::format("{}({})", sizes.empty() ? "" : ", ", fmt::join(call, ", "));
   std::string text = fmt::format("  for all sizes, from calls with {}: ", sizes);
   text += known.calls.is_ready() ? fmt::format("{} programs follow from these\n", known.derived)
@@ -110,8 +110,11 @@ std::string CompiledCalls::explain() const {
   State& state = this->state();
   const auto lock = state.lock_outside("explain");
   std::string text =
-      fmt::format("a compiled function: {} calls recorded, {} not recorded, {} programs made\n",
-                  state.recorded_calls, state.plain_calls, state.made);
+      fmt::format("a compiled function: {} calls recorded, {} not recorded, {} programs made",
+                  state.recorded_calls, state.plain_calls, state.made + state.derived);
+  text += state.derived
+              ? fmt::format(", of which {} follow from calls of other sizes\n", state.derived)
+              : "\n";
   if (!state.note.empty())
     text += fmt::format("  a call was not recorded, because {}\n", state.note);
   if (state.dropped)

@@ -124,6 +124,14 @@ void NumberVisitor::visit(OpenTrace::Node& node, TraceNode& of) {
   of.work = std::move(work);
 }
 
+bool NumberList::is_same(const NumberList& o) const {
+  return std::equal(
+             integers.begin(), integers.end(), o.integers.begin(), o.integers.end(),
+             [](int64_t a, int64_t b) { return a == b || a == kAnyNumber || b == kAnyNumber; }) &&
+         std::equal(scalars.begin(), scalars.end(), o.scalars.begin(), o.scalars.end(),
+                    [](const Scalar& a, const Scalar& b) { return a.value.i == b.value.i; });
+}
+
 void NumberVisitor::visit(OpenTrace& open) {
   Trace& trace = open.trace;
   for (size_t i = 0; i < trace.nodes.size(); ++i) visit(open.nodes[i], trace.nodes[i]);

@@ -85,6 +85,8 @@ BOOST_AUTO_TEST_CASE(batches_and_sequences_may_have_any_size) {
   }
   BOOST_TEST(runs <= 9);
   BOOST_TEST(says(forward, "programs follow from these"));
+  BOOST_TEST(!says(forward, "0 programs made"));
+  BOOST_TEST(says(forward, "follow from calls of other sizes"));
   BOOST_TEST(says(forward, "other sizes: programs that do the same"));
 }
 
@@ -241,7 +243,69 @@ BOOST_AUTO_TEST_CASE(parts_on_several_devices_have_sizes_that_follow) {
     BOOST_TEST_CONTEXT("size " << n) BOOST_TEST(same_bits(step(x, y), expected));
   }
   test::shared_runs::require_alike(plain.net.parameters(), other.net.parameters());
-  BOOST_TEST(runs <= 8);
+  BOOST_TEST(runs <= 9);
+}
+
+// Parts of an odd batch have two sizes. It may be the last one of an epoch, and any of the calls.
+BOOST_AUTO_TEST_CASE(an_odd_batch_keeps_no_other_from_following) {
+  for (const auto& first : {std::vector{5, 8, 12}, {8, 5, 12}, {8, 12, 5, 7}}) {
+    test::shared_runs::Run plain(2, adam), other(2, adam);
+    int runs = 0;
+    auto step = compile(
+        [&](const Tensor& x, const Tensor& y) {
+          ++runs;
+          return other.step(x, y);
+        },
+        {.dynamic = {0}});
+    std::vector<int> sizes = first;
+    for (const int n : {16, 10, 20, 14, 18, 22, 6, 24, 26, 28}) sizes.push_back(n);
+    for (const int64_t n : sizes) {
+      const Tensor x = randn({n, 6}), y = randint(0, 3, {n});
+      const RandomState state = random_state();
+      const Tensor expected = plain.step(x, y);
+      set_random_state(state);
+      BOOST_TEST_CONTEXT("size " << n) BOOST_TEST(same_bits(step(x, y), expected));
+    }
+    test::shared_runs::require_alike(plain.net.parameters(), other.net.parameters());
+    BOOST_TEST(runs <= 8);
+  }
+}
+
+// Sizes with a law follow, and so do those between, which have another one.
+BOOST_AUTO_TEST_CASE(sizes_of_different_remainders_have_laws_of_their_own) {
+  int runs = 0;
+  auto halves = compile(
+      [&](const Tensor& x) {
+        ++runs;
+        return x.narrow(0, 0, x.size(0) / 2) * 2.0;
+      },
+      {.dynamic = {0}});
+  for (int64_t n = 4; n < 40; ++n) BOOST_TEST(same_bits(halves(ones({n})), full({n / 2}, 2.0)));
+  BOOST_TEST(runs <= 16);
+  // Squares lie on no line, whatever is left out.
+  auto none =
+      compile([](const Tensor& x) { return x.narrow(0, 0, x.size(0) * x.size(0) % 7 + 2) * 2.0; },
+              {.dynamic = {0}});
+  for (const int64_t n : {11, 13, 12, 14, 19}) none(ones({n}));
+  BOOST_TEST(says(none, "does not follow from sizes of arguments"));
+}
+
+BOOST_AUTO_TEST_CASE(a_size_far_from_all_others_is_compared_first) {
+  int runs = 0;
+  auto compiled = compile(
+      [&](const Tensor& x) {
+        ++runs;
+        return x.size(0) > 100 || x.size(0) < 4 ? relu(x) : x * 2.0;
+      },
+      {.dynamic = {0}});
+  for (const int64_t n : {9, 10, 12, 13, 14, 15, 16, 17, 18}) compiled(ones({n}));
+  const int before = runs;
+  BOOST_TEST(same_bits(compiled(ones({40})), full({40}, 2.0)));
+  BOOST_TEST(runs == before + 1);
+  BOOST_TEST(same_bits(compiled(ones({60})), full({60}, 2.0)));
+  BOOST_TEST(runs == before + 1);
+  BOOST_TEST(same_bits(compiled(ones({101})), ones({101})));
+  BOOST_TEST(same_bits(compiled(ones({3})), ones({3})));
 }
 
 // How much of its memory has values follows from the size, too.
@@ -293,11 +357,12 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_derived_says_why) {
   BOOST_TEST(has(
       error_of<IndexError>([] { compile([](const Tensor& x) { return x; }, {.dynamic = {8}}); }),
       "8 in CompileOptions::dynamic is no dimension"));
-  auto halves = compile([](const Tensor& x) { return x.narrow(0, 0, x.size(0) / 2) * 2.0; },
-                        {.dynamic = {0}});
-  for (const int64_t n : {2, 3, 4, 5, 6, 7})
-    BOOST_TEST(same_bits(halves(ones({n})), full({n / 2}, 2.0)));
-  BOOST_TEST(says(halves, "does not follow from sizes of arguments"));
+  for (const int64_t d : {5, -3}) {
+    auto misnamed = compile([](const Tensor& x) { return x * 2.0; }, {.dynamic = {0, d}});
+    require_error<IndexError>([&] { misnamed(ones({2, 3})); }, "no argument", "(2, 3)");
+  }
+  auto vectors = compile([](const Tensor& x, const Tensor& y) { return x * y; }, {.dynamic = {1}});
+  BOOST_TEST(same_bits(vectors(ones({2, 3}), ones({3})), ones({2, 3})));
 }
 
 BOOST_AUTO_TEST_CASE(more_sizes_have_programs_where_the_options_say_so) {
