@@ -1,9 +1,11 @@
 #include <mutex>
+#include <utility>
 
 #include <tenon/core/base/fork.h>
 #include <tenon/core/base/never_destroyed.h>
 #include <tenon/core/base/recording.h>
 #include <tenon/core/random.h>
+#include <tenon/core/repeated_draws.h>
 
 namespace tenon {
 
@@ -13,6 +15,12 @@ ForkMutex& state_mutex() {
   return mutex.get();
 }
 RandomState state;
+
+// Returns where the generator stood.
+RandomState exchange_state(RandomState s) {
+  std::lock_guard lock(state_mutex());
+  return std::exchange(state, s);
+}
 }  // namespace
 
 void manual_seed(uint64_t seed) { set_random_state({seed, 0}); }
@@ -24,8 +32,15 @@ RandomState random_state() {
 
 void set_random_state(RandomState s) {
   recording::refuse("the generator of random numbers is set");
-  std::lock_guard lock(state_mutex());
-  state = s;
+  exchange_state(s);
+}
+
+RepeatedDraws::RepeatedDraws(RandomState from) : before_(exchange_state(from)) {
+  if (auto* recorder = recording::here()) recorder->begin_repeated();
+}
+RepeatedDraws::~RepeatedDraws() {
+  exchange_state(before_);
+  if (auto* recorder = recording::here()) recorder->end_repeated();
 }
 
 RandomState next_random() {

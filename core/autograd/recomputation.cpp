@@ -6,6 +6,7 @@
 #include <tenon/core/error.h>
 #include <tenon/core/format.h>
 #include <tenon/core/grad_mode.h>
+#include <tenon/core/repeated_draws.h>
 #include <tenon/core/tensor_impl.h>
 
 namespace tenon {
@@ -13,18 +14,6 @@ namespace tenon {
 namespace {
 
 thread_local Recomputation::Scope* recomputed_now TENON_FAST_TLS = nullptr;
-
-// Has random operators draw what they drew then, until the end of the scope.
-class RandomGuard {
- public:
-  explicit RandomGuard(RandomState state) : before_(random_state()) { set_random_state(state); }
-  ~RandomGuard() { set_random_state(before_); }
-  RandomGuard(const RandomGuard&) = delete;
-  RandomGuard& operator=(const RandomGuard&) = delete;
-
- private:
-  const RandomState before_;
-};
 
 // Parameters and buffers are there anyway. Those of a model on several devices are another tensor
 // on each, which is found through them alone.
@@ -101,7 +90,7 @@ void Recomputation::run_again(const Kept& kept) {
   const ModulePath path(path_);
   require_same_inputs(kept.inputs);
   const DeviceGuard device(device_);
-  const RandomGuard random(random_);
+  const RepeatedDraws random(random_);
   const GradMode record(true);
   const AutocastState::Guard autocast(autocast_);
   Scope scope(*this, Scope::second);

@@ -48,6 +48,10 @@ class Listener {
   virtual std::vector<Tensor> work(HostWork&& work) = 0;
   // next_random() returned this state.
   virtual void drew(const RandomState& state) = 0;
+  // Until the end, something is computed that was computed before, with the random numbers that
+  // were drawn then.
+  virtual void begin_repeated() = 0;
+  virtual void end_repeated() noexcept = 0;
   // Somebody asks for the gradient of a leaf, or is about to replace it.
   virtual void asks_gradient(TensorImpl& leaf) = 0;
   virtual void replaces_gradient(TensorImpl& leaf) = 0;

@@ -34,6 +34,8 @@ void Recorder::after_fork(bool in_child) {
 
 namespace {
 
+constexpr const char* kDrawnBefore = "it uses random numbers that were drawn before the call";
+
 uint64_t offset_of(const TensorImpl& t) {
   return static_cast<uint64_t>(t.offset) * size_of(t.dtype);
 }
@@ -179,6 +181,7 @@ void Recorder::launched(const Launch& launch, std::span<const Tensor* const> inp
   if (trace_.nodes.empty()) trace_.device = entry.device;
   if (entry.context->stream->capturing()) return refuse("a stream graph is captured");
   TraceNode node = node_of(launch, trace_.accesses.size(), trace_.scalars);
+  node.repeated = repeated_depth_ > 0;
   for (auto* t : inputs) trace_.accesses.push_back(t ? access(impl_of(*t)) : Access());
   for (auto* t : outputs) trace_.accesses.push_back(t ? access(*t) : Access());
   if (entry.call.op->draws) {
@@ -187,7 +190,7 @@ void Recorder::launched(const Launch& launch, std::span<const Tensor* const> inp
       if (draws_[i].seed == static_cast<uint64_t>(scalars[0].value.i) &&
           draws_[i].offset == static_cast<uint64_t>(scalars[1].value.i))
         node.draw = static_cast<int32_t>(i);
-    if (node.draw < 0) return refuse("it uses random numbers that were drawn before the call");
+    if (node.draw < 0) return refuse(kDrawnBefore);
     draw_used_[static_cast<size_t>(node.draw)] = true;
   }
   add_node(std::move(node));
@@ -207,6 +210,10 @@ void Recorder::add_node(TraceNode&& node) {
 
 void Recorder::drew(const RandomState& state) {
   if (ignores()) return;
+  if (repeated_depth_ > 0) {
+    if (std::find(draws_.begin(), draws_.end(), state) == draws_.end()) refuse(kDrawnBefore);
+    return;
+  }
   draws_.push_back(state);
   draw_used_.push_back(false);
 }

@@ -40,6 +40,8 @@ class Recorder final : public recording::Listener, ForkMember {
                 std::span<TensorImpl* const> outputs) override;
   std::vector<Tensor> work(recording::HostWork&& work) override;
   void drew(const RandomState& state) override;
+  void begin_repeated() override { ++repeated_depth_; }
+  void end_repeated() noexcept override { --repeated_depth_; }
   void asks_gradient(TensorImpl& leaf) override;
   void replaces_gradient(TensorImpl& leaf) override;
   void gets_history(TensorImpl& tensor) override;
@@ -97,6 +99,7 @@ class Recorder final : public recording::Listener, ForkMember {
   int host_depth_ = 0;
   bool made_on_host_ = false;  // a host part left memory behind that it made
   int work_depth_ = 0;         // the host does something that is a node
+  int repeated_depth_ = 0;
   // The versions of values from outside when their part began, or at the last work that queues.
   std::vector<uint64_t> version_marks_;
   std::vector<uint32_t> last_writes_;  // of values: the number of nodes before and with the last

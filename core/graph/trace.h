@@ -79,7 +79,8 @@ struct TraceNode {
   uint32_t first_scalar = 0, num_scalars = 0;
   int32_t draw = -1;  // the number of the draw that its first two scalars are
   bool outputs_hold_values = false;
-  bool flat = false;  // its plan is flattened, and `shape` is that of the call
+  bool flat = false;      // its plan is flattened, and `shape` is that of the call
+  bool repeated = false;  // what was computed before, because it was not kept
   Shape shape;
   const PathNode* path = nullptr;
   std::vector<LivingNumber> living;

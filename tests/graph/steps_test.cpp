@@ -12,10 +12,12 @@
 
 #include "bits.h"
 #include "saved_nets.h"
+#include "support/expect.h"
 
 BOOST_AUTO_TEST_SUITE(steps_test)
 
 using namespace tenon;
+using test::has;
 using test::same_bits;
 using test::says;
 using test::saved::Attending;
@@ -34,7 +36,7 @@ struct Run {
   Optimizer optimizer;
   explicit Run(const MakeOptimizer& make) : optimizer(make(net.parameters())) {}
 
-  Tensor step(const Tensor& x, const Tensor& y, double clip) {
+  Tensor step(const Tensor& x, const Tensor& y, double clip = 0) {
     optimizer->zero_grad();
     Tensor loss = cross_entropy(net(x), y);
     loss.backward();
@@ -135,6 +137,56 @@ BOOST_AUTO_TEST_CASE(with_each_optimizer) {
 BOOST_AUTO_TEST_CASE(with_convolutions_and_batch_norm) { compare<Convolutional>(adam, images); }
 BOOST_AUTO_TEST_CASE(with_an_lstm_and_clipping) { compare<Recurrent>(adam, sequences, 0.5); }
 BOOST_AUTO_TEST_CASE(with_attention_and_dropout) { compare<Attending>(adam, words, 1.0); }
+
+namespace {
+struct Recomputed : nn::Module<Recomputed> {
+  nn::Linear fc1{6, 8}, fc2{8, 8}, fc3{8, 3};
+  nn::BatchNorm1d norm{8};
+  nn::Dropout drop{0.3};
+  Tensor forward(const Tensor& x) {
+    const auto part = [this](const Tensor& h) {
+      const auto inner = [this](const Tensor& g) { return drop(tanh(g)) * 2.0; };
+      return drop(tanh(norm(checkpoint(inner, fc2(h)))));
+    };
+    return fc3(drop(checkpoint(part, relu(fc1(x)))));
+  }
+};
+}  // namespace
+
+// The second call of a checkpoint draws what the first has drawn, in each replay.
+BOOST_AUTO_TEST_CASE(with_checkpoints_inside) {
+  compare<Recomputed>(adam, vectors);
+  // What is computed again is not kept from the first time.
+  Tensor w = randn({8, 8}).requires_grad_();
+  const auto text_of_steps = [&](bool again) {
+    auto step = compile([&](const Tensor& x) {
+      const auto part = [&](const Tensor& h) { return tanh(matmul(tanh(matmul(h, w)), w)); };
+      w.set_grad({});
+      const Tensor loss = (again ? checkpoint(part, x) : part(x)).sum();
+      loss.backward();
+      return loss;
+    });
+    for (int i = 0; i < 4; ++i) step(randn({4, 8}));
+    return step.explain();
+  };
+  BOOST_TEST(has(text_of_steps(false), "matmul x5"));
+  BOOST_TEST(has(text_of_steps(true), "matmul x7"));
+}
+
+BOOST_AUTO_TEST_CASE(a_step_with_checkpoints_can_be_saved) {
+  const auto [run, twin] = twins<Recomputed>(adam);
+  auto step = compile([&run = *run](const Tensor& x, const Tensor& y) { return run.step(x, y); });
+  std::vector<Batch> batches;
+  for (int i = 0; i < 6; ++i) batches.push_back(vectors());
+  for (int i = 0; i < 4; ++i) step(batches[i].x, batches[i].y);
+  const TempFolder folder;
+  step.save(folder / "step.tenon");
+  auto program = Program::load(folder / "step.tenon");
+  for (int i = 4; i < 6; ++i) {
+    const auto [x, y] = batches[i];
+    BOOST_TEST(same_bits(program.run({{"0", x}, {"1", y}})["0"], step(x, y)));
+  }
+}
 
 BOOST_AUTO_TEST_CASE(with_batches_of_two_sizes) {
   int count = 0;

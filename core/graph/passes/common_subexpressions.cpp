@@ -63,7 +63,8 @@ class SharedResults {
   }
 
   Words words_of(const TraceNode& node) const {
-    Words words{reinterpret_cast<uintptr_t>(node.plan.get()), parts_};
+    // What a checkpoint computes again is not kept from the first time.
+    Words words{reinterpret_cast<uintptr_t>(node.plan.get()), parts_, node.repeated};
     for (int64_t dim : node.shape) words.push_back(static_cast<uint64_t>(dim));
     for (uint32_t k = 0; k < node.num_scalars; ++k) {
       uint64_t bits;
