@@ -21,7 +21,7 @@ const char* Program::obstacle_of_leaf(const Leaf& leaf) const {
   if (!leaf.tensor) return nullptr;
   if (is_let_go(*leaf.tensor)) return "a leaf that it uses does not exist any more";
   const AutogradMeta* meta = leaf.tensor->autograd.get();
-  if (meta && meta->hooks && has_hooks(*leaf.tensor)) return "a parameter has hooks now";
+  if (is_hooked(*leaf.tensor)) return "a parameter has hooks now";
   if ((meta && meta->replicas) != leaf.shared) return "a parameter may have replicas now, or not";
   if (!leaf.asked) return nullptr;
   if (leaf.shared && !meta->replicas->held.empty())

@@ -47,4 +47,9 @@ class Held {
 bool is_let_go(const TensorImpl& tensor);
 bool is_let_go(const Storage& storage);
 
+// Whether gradients of the tensor go through hooks, without a lock where there never were any.
+inline bool is_hooked(const TensorImpl& tensor) {
+  return tensor.autograd && tensor.autograd->hooks && has_hooks(tensor);
+}
+
 }  // namespace tenon::graph

@@ -263,8 +263,7 @@ void Recorder::replaces_gradient(TensorImpl& leaf) {
   if (ignores()) return;
   if (leaf.autograd && leaf.autograd->node)
     return refuse("a tensor that is no leaf has a gradient");
-  if (leaf.autograd && leaf.autograd->hooks && has_hooks(leaf))
-    return refuse("a leaf has a hook, which a program would not call");
+  if (is_hooked(leaf)) return refuse("a leaf has a hook, which a program would not call");
   Leaf& found = leaf_of(leaf);
   found.replaced = true;
   const auto place = static_cast<size_t>(&found - trace_.leaves.data());
@@ -311,8 +310,7 @@ int32_t Recorder::keep(const Tensor& tensor) {
   const TensorImpl& t = impl_of(tensor);
   Kept kept = values_of(tensor);
   if (t.autograd) {
-    const bool hooked = t.autograd->hooks && has_hooks(t);
-    if (t.autograd->replicas || hooked || t.autograd->retained)
+    if (t.autograd->replicas || is_hooked(t) || t.autograd->retained)
       refuse("a result has hooks, replicas, or a gradient that it retains");
     if (!history_ || !history_->covers(t)) {
       if (t.autograd->node && !history_is_spent(tensor))
