@@ -65,7 +65,7 @@ inline std::vector<Line> recurrent_cases() {
   // clang-format off
   return {
       {"RNN", call_rnn, kReals, networks(1, 1), kLongSums, {.difference = 1e-5, .types_of_cpu = kHalves, .values = Values::ordinary}},
-      {"LSTM", call_lstm, kReals, networks(4, 2), kLongSums, {.difference = 1e-5, .types_of_cpu = kHalves, .values = Values::ordinary}},
+      {"LSTM", call_lstm, kReals, networks(4, 2), kLongSums, {.difference = 1e-5, .types_of_cpu = kHalves, .values = Values::ordinary, .op = "lstm_sequence"}},
       {"GRU", call_gru, kReals, networks(3, 1), kLongSums, {.difference = 1e-5, .types_of_cpu = kHalves, .values = Values::ordinary}},
       {"lstm_step", call_lstm_step, kFloats, {{"", {{2, 8}, {2, 2}}}, {"", {{0, 8}, {0, 2}}}, {"", {{33, 260}, {33, 65}}}}, kSums, {.difference = 1e-5, .values = Values::ordinary, .no_reference = "the cases of LSTM run it"}},
       {"gru_step", call_gru_step, kFloats, {{"", {{2, 6}, {2, 6}, {2, 2}}}, {"", {{0, 6}, {0, 6}, {0, 2}}}, {"", {{33, 195}, {33, 195}, {33, 65}}}}, kSums, {.difference = 1e-5, .values = Values::ordinary, .no_reference = "the cases of GRU run it"}},

@@ -52,24 +52,56 @@ Tensor sum_of(const Tensor& a, const Tensor& b) {
   return !a.defined() ? b : !b.defined() ? a : a + b;
 }
 
+// Null where the tensor is undefined.
+std::vector<const Tensor*> inputs_of(std::span<const Tensor> tensors) {
+  std::vector<const Tensor*> inputs;
+  for (auto& t : tensors) inputs.push_back(t.defined() ? &t : nullptr);
+  return inputs;
+}
+
 struct Sequence {
+  // What the operator of all steps returns, without what only its gradient reads unless that is
+  // `wanted`; nothing where no plugin offers it. Half types take the single steps, whose products
+  // may be made in the half type.
+  static std::vector<Tensor> at_once(const RecurrentKind& kind, std::span<const Tensor> arguments,
+                                     bool reverse, bool wanted) {
+    const DType type = dtype_of(arguments[0]);
+    if (!kind.sequence || (type != f32 && type != f64)) return {};
+    const auto inputs = inputs_of(arguments);
+    const Attrs attrs = Attrs().set("reverse", reverse);
+    const uint32_t results = (2u << kind.states) - 1;
+    const Call call{*kind.sequence, inputs, attrs, {}, wanted ? ~0u : results};
+    if (is_decomposed(call)) return {};
+    return run_all(call);
+  }
+
   // Returns the outputs and the states after the last step.
   static std::vector<Tensor> forward(autograd::Context& context, const RecurrentKind* kind,
                                      bool reverse, const Tensor& input_gates,
                                      const Tensor& weight_hh, const Tensor& bias_hh,
                                      const std::vector<Tensor>& states) {
-    Loop loop{*kind, input_gates, weight_hh, bias_hh, reverse, {}, {}, {}};
     bool wanted = false;  // any gradient: of the tensors behind kind and reverse
     for (size_t i = 0; i < 3 + states.size(); ++i) wanted |= context.needs_input_grad(2 + i);
-    std::vector<Tensor> results = {Tensor()};
-    for (auto& state : loop.run(states, wanted)) results.push_back(state);
-    results[0] = loop.by_time(loop.outputs);
-    if (!wanted) return results;
     context.set_materialize_grads(false);
     context.save("kind", kind);
     context.save("reverse", reverse);
     std::vector<Tensor> saved = {input_gates, weight_hh, bias_hh};
     saved.insert(saved.end(), states.begin(), states.end());
+    if (auto all = at_once(*kind, saved, reverse, wanted); !all.empty()) {
+      context.save("at_once", true);
+      const size_t results = 1 + kind->states;
+      saved.push_back(all[0]);
+      saved.insert(saved.end(), all.begin() + static_cast<std::ptrdiff_t>(results), all.end());
+      if (wanted) context.save_for_backward(std::move(saved));
+      all.resize(results);
+      return all;
+    }
+    context.save("at_once", false);
+    Loop loop{*kind, input_gates, weight_hh, bias_hh, reverse, {}, {}, {}};
+    std::vector<Tensor> results = {Tensor()};
+    for (auto& state : loop.run(states, wanted)) results.push_back(state);
+    results[0] = loop.by_time(loop.outputs);
+    if (!wanted) return results;
     for (size_t i = 0; i < loop.steps.size(); ++i) {
       saved.push_back(loop.steps[i].hidden_gates);
       saved.insert(saved.end(), loop.next[i].begin(), loop.next[i].end());
@@ -100,7 +132,34 @@ struct Sequence {
     return loop;
   }
 
+  // The gradient of at_once().
+  static std::vector<Tensor> backward_at_once(autograd::Context& context,
+                                              std::span<const Tensor> grads) {
+    const RecurrentKind& kind = *context.get<const RecurrentKind*>("kind");
+    const bool reverse = context.get<bool>("reverse");
+    auto saved = context.saved_tensors().begin();
+    const auto of_steps = saved + 3 + static_cast<std::ptrdiff_t>(kind.states);
+    const Tensor &weight_hh = saved[1], &h = saved[3], &c = saved[4], &y = of_steps[0];
+    std::vector<Tensor> arguments;  // of one layout, or all of them would be copied
+    for (auto& g : grads) arguments.push_back(g.defined() ? g.contiguous() : g);
+    arguments.insert(arguments.end(), {of_steps[2], of_steps[1], c, weight_hh});
+    const auto inputs = inputs_of(arguments);
+    const Attrs attrs = Attrs().set("reverse", reverse);
+    const auto g = run_all({*kind.sequence_backward, inputs, attrs});
+    const int64_t length = y.size(0);
+    const Tensor first = h.unsqueeze(0), others = y.narrow(0, reverse ? 1 : 0, length - 1);
+    const Tensor before = reverse ? cat({others, first}) : cat({first, others});
+    return {Tensor(),
+            Tensor(),
+            g[0],
+            weight_grad(g[0], before),
+            saved[2].defined() ? sum(g[0], {0, 1}) : Tensor(),
+            g[1],
+            g[2]};
+  }
+
   static std::vector<Tensor> backward(autograd::Context& context, std::span<const Tensor> grads) {
+    if (context.get<bool>("at_once") && !grad_enabled()) return backward_at_once(context, grads);
     const Loop loop = loop_of(context);
     const size_t length = loop.steps.size();
     std::vector<Tensor> states(grads.begin() + 1, grads.end()), input(length), hidden(length),

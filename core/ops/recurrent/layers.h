@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include <tenon/core/dispatch/op.h>
 #include <tenon/core/ops/recurrent.h>
 
 namespace tenon {
@@ -33,7 +34,21 @@ struct RecurrentKind {
   // of differentiable operators while gradients are recorded.
   RecurrentStepGrads (*step_backward)(const std::vector<Tensor>& grads, const RecurrentStep&,
                                       const std::vector<Tensor>& next);
+  // All steps as one operator and its gradient, of which only one that adds its gates has any.
+  const Op *sequence = nullptr, *sequence_backward = nullptr;
 };
+
+// Inputs: input_gates, weight_hh, bias_hh?, h, c. Outputs: y, h and c after the last step, and of
+// each step the cell after it and the sums of its gates.
+extern const Op lstm_sequence_op;
+// Inputs: gy?, gh?, gc?, gates, cells, c, weight_hh. Outputs: the gradients of input_gates, which
+// are those of the hidden gates as well, of h and of c.
+extern const Op lstm_sequence_backward_op;
+
+// From the gradients of h and c after a step, either of which may be undefined, those of its gates
+// and of the cell before.
+void lstm_step_backward(const Tensor& gh, const Tensor& gc, const Tensor& gates, const Tensor& c,
+                        std::span<Tensor> grads);
 
 // One direction of a layer over the gates of the whole input, (length, batch, gates hidden).
 // Returns the outputs (length, batch, hidden), and replaces `states` by those after the last step.

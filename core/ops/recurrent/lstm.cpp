@@ -69,6 +69,8 @@ const Op lstm_step_backward_op{{
     .decompose = decompose_lstm_step_backward,
 }};
 
+}  // namespace
+
 void lstm_step_backward(const Tensor& gh, const Tensor& gc, const Tensor& gates, const Tensor& c,
                         Grads g) {
   if (grad_enabled()) return lstm_composed_backward(gh, gc, gates, c, g);
@@ -76,6 +78,9 @@ void lstm_step_backward(const Tensor& gh, const Tensor& gc, const Tensor& gates,
   auto grads = run_all({lstm_step_backward_op, inputs});
   g[0] = grads[0], g[1] = grads[1];
 }
+
+namespace {
+
 void lstm_step_gradient(const GradContext& c, Grads g) {
   lstm_step_backward(c.grad(0), c.grad(1), c.input(0), c.input(1), g);
 }
@@ -101,7 +106,15 @@ RecurrentStepGrads step_lstm_backward(const std::vector<Tensor>& grads, const Re
   lstm_step_backward(grads[0], grads[1], step.input_gates, step.states[1], g);
   return {g[0], g[0], {Tensor(), g[1]}};
 }
-constexpr RecurrentKind kLstm = {"lstm", 4, 2, true, true, step_lstm, step_lstm_backward};
+constexpr RecurrentKind kLstm = {"lstm",
+                                 4,
+                                 2,
+                                 true,
+                                 true,
+                                 step_lstm,
+                                 step_lstm_backward,
+                                 &lstm_sequence_op,
+                                 &lstm_sequence_backward_op};
 
 }  // namespace
 

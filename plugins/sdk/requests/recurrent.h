@@ -1,8 +1,10 @@
-// "lstm_step", "gru_step" and their gradients, read and checked once for every plugin. All tensors
-// are contiguous.
+// "lstm_step", "gru_step", "lstm_sequence" and their gradients, read and checked once for every
+// plugin. All tensors are contiguous.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <initializer_list>
 
 #include <tenon/plugins/sdk/requests/checks.h>
 
@@ -44,6 +46,72 @@ inline RecurrentStepRequest RecurrentStepRequest::from(const Request& request) {
   for (size_t i = 0; i < request.num_outputs(); ++i)
     if (request.has_output(i))
       r.require(request.output(i), backward && i < gated ? (lstm ? 4 : 3) : 1);
+  return r;
+}
+
+// All steps of `batch` sequences of an LSTM with `hidden` values each.
+struct RecurrentSequenceRequest {
+  tn_dtype dtype;
+  int64_t length, batch, hidden;
+  bool reverse, has_bias, has_gy;
+
+  // Elements of the weight, (4 hidden, hidden).
+  int64_t weights() const { return 4 * hidden * hidden; }
+  // Where the tensors have what belongs to step i.
+  int64_t time_of(int64_t i) const { return reverse ? length - 1 - i : i; }
+
+  // Reads "lstm_sequence" (input gates, weight, bias?, h, c -> y, h', c', cells?, gates?) or
+  // "lstm_sequence_backward" (gy?, gh'?, gc'?, gates, cells, c, weight -> ginput_gates, gh?, gc?).
+  // Gates are (length, batch, 4 hidden), y and cells (length, batch, hidden), and the states
+  // (batch, hidden).
+  static RecurrentSequenceRequest from(const Request& request);
+
+ private:
+  void require(const tn_tensor_desc& d, std::initializer_list<int64_t> shape) const {
+    if (d.dtype != dtype || d.rank != shape.size() ||
+        !std::equal(shape.begin(), shape.end(), d.shape))
+      invalid(
+          "tensors must be of {} and of the shapes that {} steps of {} sequences of {} values "
+          "have, found {} of {}",
+          dtype_name(dtype), length, batch, hidden, shape_text(d), dtype_name(d.dtype));
+    require_contiguous(d);
+  }
+};
+
+inline RecurrentSequenceRequest RecurrentSequenceRequest::from(const Request& request) {
+  require_op(request, {"lstm_sequence", "lstm_sequence_backward"});
+  const bool backward = request.op() == "lstm_sequence_backward";
+  const auto& gates = request.input(backward ? 3 : 0);
+  if (gates.rank != 3) invalid("gates have 3 dimensions, found {}", gates.rank);
+  const RecurrentSequenceRequest r{gates.dtype,
+                                   gates.shape[0],
+                                   gates.shape[1],
+                                   gates.shape[2] / 4,
+                                   request.get_bool("reverse"),
+                                   !backward && request.has_input(2),
+                                   backward && request.has_input(0)};
+  const auto of_steps = [&](const tn_tensor_desc& d) {
+    r.require(d, {r.length, r.batch, r.hidden});
+  };
+  const auto of_gates = [&](const tn_tensor_desc& d) {
+    r.require(d, {r.length, r.batch, 4 * r.hidden});
+  };
+  const auto of_state = [&](const tn_tensor_desc& d) { r.require(d, {r.batch, r.hidden}); };
+  of_gates(gates);
+  r.require(request.input(backward ? 6 : 1), {4 * r.hidden, r.hidden});
+  if (r.has_bias) r.require(request.input(2), {4 * r.hidden});
+  if (r.has_gy) of_steps(request.input(0));
+  for (size_t i = 1; backward && i < 3; ++i)
+    if (request.has_input(i)) of_state(request.input(i));
+  if (backward) of_steps(request.input(4)), of_state(request.input(5));
+  if (!backward) of_state(request.input(3)), of_state(request.input(4));
+  require_outputs(request, backward ? 3 : 5);
+  if (backward) of_gates(request.output(0));
+  if (!backward) of_steps(request.output(0));
+  for (size_t i = 1; i < 3; ++i)
+    if (!backward || request.has_output(i)) of_state(request.output(i));
+  if (!backward && request.has_output(3)) of_steps(request.output(3));
+  if (!backward && request.has_output(4)) of_gates(request.output(4));
   return r;
 }
 

@@ -141,35 +141,59 @@ void require_close(const Tensors& a, const Tensors& b) {
 
 }  // namespace
 
+namespace {
+
+// Compares a network over `batch` sequences with single steps, with `hidden` values each.
+void check_gradients(const ByHand& kind, int64_t batch, int64_t hidden, double scale) {
+  const int64_t gates = kind.gru ? 3 : kind.states == 2 ? 4 : 1;
+  Tensors args = {randn({4, batch, 5}, {.dtype = f64})};
+  for (size_t s = 0; s < kind.states; ++s) args.push_back(randn({2, batch, hidden}, f64));
+  for (int direction = 0; direction < 2; ++direction)
+    for (const Shape& shape : {Shape{gates * hidden, 5}, Shape{gates * hidden, hidden},
+                               Shape{gates * hidden}, Shape{gates * hidden}})
+      args.push_back(randn(shape, {.dtype = f64}) * scale);
+  for (auto& a : args) a.requires_grad_();
+  for (unsigned chosen = 1; chosen < 2u << kind.states; ++chosen) {
+    Tensors first[2], second[2];
+    for (int by_hand = 0; by_hand < 2; ++by_hand) {
+      const Tensors results = by_hand ? kind(args) : call(kind, args);
+      const Tensor loss = loss_of(results, chosen);
+      first[by_hand] = grad(std::span(&loss, 1), args, {}, {.create_graph = true});
+      Tensor squares = sum(square(first[by_hand][0]));
+      for (auto& g : first[by_hand]) squares = squares + sum(square(g));
+      second[by_hand] = grad(std::span(&squares, 1), args);
+      const Tensor again = loss_of(by_hand ? kind(args) : call(kind, args), chosen);
+      require_close(grad(std::span(&again, 1), args), first[by_hand]);  // without a graph of it
+    }
+    require_close(first[0], first[1]);
+    require_close(second[0], second[1]);
+  }
+}
+
+}  // namespace
+
 // A sequence is recorded as a whole; its gradients are those of the steps, of first and second
 // order, whichever results have one.
 BOOST_AUTO_TEST_CASE(gradients_are_those_of_single_steps) {
-  constexpr int64_t n = 3;
-  for (const ByHand& kind : {ByHand{1, false}, ByHand{1, true}, ByHand{2, false}}) {
-    const int64_t gates = kind.gru ? 3 : kind.states == 2 ? 4 : 1;
-    Tensors args = {randn({4, 2, 5}, {.dtype = f64})};
-    for (size_t s = 0; s < kind.states; ++s) args.push_back(randn({2, 2, n}, {.dtype = f64}));
-    for (int direction = 0; direction < 2; ++direction)
-      for (const Shape& shape :
-           {Shape{gates * n, 5}, Shape{gates * n, n}, Shape{gates * n}, Shape{gates * n}})
-        args.push_back(randn(shape, {.dtype = f64}));
-    for (auto& a : args) a.requires_grad_();
-    for (unsigned chosen = 1; chosen < 2u << kind.states; ++chosen) {
-      Tensors first[2], second[2];
-      for (int by_hand = 0; by_hand < 2; ++by_hand) {
-        const Tensors results = by_hand ? kind(args) : call(kind, args);
-        const Tensor loss = loss_of(results, chosen);
-        first[by_hand] = grad(std::span(&loss, 1), args, {}, {.create_graph = true});
-        Tensor squares = sum(square(first[by_hand][0]));
-        for (auto& g : first[by_hand]) squares = squares + sum(square(g));
-        second[by_hand] = grad(std::span(&squares, 1), args);
-        const Tensor again = loss_of(by_hand ? kind(args) : call(kind, args), chosen);
-        require_close(grad(std::span(&again, 1), args), first[by_hand]);  // without a graph of it
-      }
-      require_close(first[0], first[1]);
-      require_close(second[0], second[1]);
-    }
-  }
+  for (const ByHand& kind : {ByHand{1, false}, ByHand{1, true}, ByHand{2, false}})
+    check_gradients(kind, 2, 3, 1);
+}
+
+// More sequences and values than a kernel has in registers at a time, and not a multiple of them.
+BOOST_AUTO_TEST_CASE(gradients_of_wide_sequences) { check_gradients({2, false}, 9, 37, 0.2); }
+
+// A small batch of a large network is computed step by step, and a large one all at once.
+BOOST_AUTO_TEST_CASE(few_sequences_of_a_large_network) {
+  const Tensor x = rand({2, 16, 3});
+  std::vector<Tensor> w = random_weights(4, 3, 368);
+  for (auto& t : w) t = (t * 0.2).requires_grad_();
+  const auto result = [&](const Tensor& input) { return std::get<0>(lstm(input, {}, {}, w)); };
+  const Tensor all = result(x), few = result(x.narrow(1, 0, 2));
+  BOOST_TEST(amax(abs(all.narrow(1, 0, 2) - few)).item<float>() < 1e-5);
+  const Tensor losses[] = {sum(square(all.narrow(1, 0, 2))), sum(square(few))};
+  const auto a = grad(std::span(&losses[0], 1), w), b = grad(std::span(&losses[1], 1), w);
+  for (size_t i = 0; i < w.size(); ++i)
+    BOOST_TEST(amax(abs(a[i] - b[i])).item<float>() < 1e-4, "weight " << i);
 }
 
 BOOST_AUTO_TEST_CASE(a_sequence_without_a_batch_is_a_batch_of_one) {

@@ -1,19 +1,8 @@
 // One step of an LSTM and its gradient.
-#include "kernels/recurrent/steps.h"
+#include "kernels/recurrent/lstm.h"
 
 namespace tenon::cpu {
 namespace {
-
-template <class T>
-struct LstmGates {
-  Vec<T> i, f, g, o;
-  template <class Part>
-  LstmGates(const T* gates, int64_t n, int64_t k, Part part)
-      : i(math::sigmoid<T>(load(gates + k, part))),
-        f(math::sigmoid<T>(load(gates + n + k, part))),
-        g(math::tanh<T>(load(gates + 2 * n + k, part))),
-        o(math::sigmoid<T>(load(gates + 3 * n + k, part))) {}
-};
 
 template <class T>
 void lstm(const RecurrentStep& s, const tn_run& run) {
@@ -23,7 +12,7 @@ void lstm(const RecurrentStep& s, const tn_run& run) {
     T *h = row_of<T>(run.outputs[0], s, row), *next = row_of<T>(run.outputs[1], s, row);
     for_lanes<T>(s.hidden, [&](int64_t k, auto part) {
       const LstmGates<T> a(gates, s.hidden, k, part);
-      const Vec<T> cell = a.f * load(c + k, part) + a.i * a.g;
+      const Vec<T> cell = a.cell(load(c + k, part));
       store_if<T>(h, k, a.o * math::tanh<T>(cell), part);
       store_if<T>(next, k, cell, part);
     });
@@ -39,22 +28,17 @@ void lstm_backward(const RecurrentStep& s, const tn_run& run) {
             *c = row_of<const T>(run.inputs[3], s, row);
     T *ggates = row_of<T>(run.outputs[0], s, row, 4), *before = row_of<T>(run.outputs[1], s, row);
     const int64_t n = s.hidden;
-    const Vec<T> one = splat(T(1)), zero = splat(T(0));
+    const Vec<T> zero = splat(T(0));
     for_lanes<T>(n, [&](int64_t k, auto part) {
       const LstmGates<T> a(gates, n, k, part);
-      const Vec<T> cell = load(c + k, part), t = math::tanh<T>(Vec<T>(a.f * cell + a.i * a.g));
-      Vec<T> d = gc ? load(gc + k, part) : zero, go = zero;
-      if (gh) {
-        const Vec<T> g = load(gh + k, part);
-        d += g * a.o * (one - t * t);
-        go = g * t * a.o * (one - a.o);
-      }
-      store_if<T>(before, k, d * a.f, part);
+      const auto g = lstm_gradients<T>(a, load(c + k, part), gh ? load(gh + k, part) : zero,
+                                       gc ? load(gc + k, part) : zero);
+      store_if<T>(before, k, g.cell, part);
       if (!ggates) return;
-      store<T>(ggates + k, d * a.g * a.i * (one - a.i), part);
-      store<T>(ggates + n + k, d * cell * a.f * (one - a.f), part);
-      store<T>(ggates + 2 * n + k, d * a.i * (one - a.g * a.g), part);
-      store<T>(ggates + 3 * n + k, go, part);
+      store<T>(ggates + k, g.i, part);
+      store<T>(ggates + n + k, g.f, part);
+      store<T>(ggates + 2 * n + k, g.g, part);
+      store<T>(ggates + 3 * n + k, g.o, part);
     });
   });
 }
