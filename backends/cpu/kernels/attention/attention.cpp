@@ -58,7 +58,7 @@ class Attention {
         weigh(block, i, mask, scores + i * block.cols, state, y + i * r_.ev);
       T* product = k == 0 ? y : part;
       times_value_.run(rows, block.cols, scores, value + block.col * value_step(), product,
-                       workspace);
+                       workspace, scores_.reach(block, Reach::terms));
       if (k > 0) add_to(rows * r_.ev, part, y);
     }
     finish(state, rows, y, static_cast<T*>(run.outputs[1]), static_cast<T*>(run.outputs[2]),

@@ -9,6 +9,7 @@
 #include <tenon/plugins/sdk/requests/attention.h>
 
 #include "kernels/linalg/gemm.h"
+#include "kernels/linalg/tile.h"
 #include "runtime/common.h"
 #include "simd/math.h"
 
@@ -34,21 +35,45 @@ class BlockProduct {
   BlockProduct(const Blocks& queries, const Blocks& keys, F&& shape)
       : query_size_(queries.size), key_size_(keys.size) {
     for (const int64_t l : {queries.size, queries.last_length()})
-      for (const int64_t s : {keys.size, keys.last_length()}) ways_.emplace_back(shape(l, s), 1);
+      for (const int64_t s : {keys.size, keys.last_length()}) ways_.emplace_back(shape(l, s));
   }
   uint64_t workspace_bytes() const {
     uint64_t most = 0;
     for (auto& way : ways_) most = std::max(most, way.workspace_bytes());
     return most;
   }
-  void run(int64_t queries, int64_t keys, const T* a, const T* b, T* c, void* workspace) const {
+  // Where a causal mask leaves pairs out, `reach` says which elements or terms are not needed.
+  void run(int64_t queries, int64_t keys, const T* a, const T* b, T* c, void* workspace,
+           Reach reach) const {
     const size_t way = (queries == query_size_ ? 0u : 2u) + (keys == key_size_ ? 0u : 1u);
-    ways_[way].run(a, b, nullptr, c, workspace);
+    ways_[way].run(a, b, c, workspace, reach);
   }
 
  private:
+  // A few rows are not worth packing the other operand.
+  struct Way {
+    GemmShape shape;
+    Panels<T> panels;
+    bool in_tiles;
+    Gemm<T> gemm;
+
+    explicit Way(const GemmShape& s)
+        : shape(s), panels{s.k, s.n}, in_tiles(s.m >= 2 * kTileRows), gemm(s, 1) {}
+    uint64_t workspace_bytes() const {
+      return in_tiles ? static_cast<uint64_t>(panels.elements()) * sizeof(T)
+                      : gemm.workspace_bytes();
+    }
+    void run(const T* a, const T* b, T* c, void* workspace, Reach reach) const {
+      if (!in_tiles) return gemm.run(a, b, nullptr, c, workspace);
+      T* packed = static_cast<T*>(workspace);
+      for (int64_t p = 0; p < panels.count(); ++p)
+        panels.pack(p, b, shape.b_row, shape.b_col, packed);
+      PanelProduct<T>{a, shape.a_row, shape.a_col, panels, packed, c, reach}.run(shape.m);
+    }
+  };
+
   int64_t query_size_, key_size_;
-  std::vector<Gemm<T>> ways_;
+  std::vector<Way> ways_;
 };
 
 // Queries [row, row + rows) against keys [col, col + cols).
@@ -85,7 +110,14 @@ struct Scores {
                 void* workspace) const {
     const uint32_t d = r.query.rank - 2;
     product.run(block.rows, block.cols, query + block.row * r.query.strides[d],
-                key + block.col * r.key.strides[d], scores, workspace);
+                key + block.col * r.key.strides[d], scores, workspace,
+                reach(block, Reach::columns));
+  }
+
+  // What a product of a block does not need: its rows are queries, or keys where `of` is
+  // later_terms.
+  Reach reach(const Block& block, Reach::Of of) const {
+    return r.causal ? Reach{of, block.row - block.col} : Reach{};
   }
 
   // Scales and masks the first `cols` scores of query `i`. `mask` is where its matrix begins.

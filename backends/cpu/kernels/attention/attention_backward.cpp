@@ -91,22 +91,25 @@ class AttentionBackward {
     const T* g = static_cast<const T*>(run.inputs[0]) + first_row * r_.ev;
 
     compute_weights(run, matrix, block, weights, workspace);
+    const Reach of_keys = scores_.reach(block, Reach::later_terms);
     if (wanted.value) {
-      weights_by_grad_.run(block.rows, block.cols, weights, g, part, workspace);
+      weights_by_grad_.run(block.rows, block.cols, weights, g, part, workspace, of_keys);
       add_to(block.cols * r_.ev, part, static_cast<T*>(run.outputs[2]) + first_key * r_.ev);
     }
     if (!wanted.query && !wanted.key) return;
-    grad_by_value_.run(block.rows, block.cols, g, value, grads, workspace);
+    grad_by_value_.run(block.rows, block.cols, g, value, grads, workspace,
+                       scores_.reach(block, Reach::columns));
     const T* y = static_cast<const T*>(run.inputs[4]) + first_row * r_.ev;
     for (int64_t i = 0; i < block.rows; ++i)
-      grads_of_row(block.cols, dot(r_.ev, g + i * r_.ev, y + i * r_.ev), grads + i * block.cols,
-                   weights + i * block.cols);
+      grads_of_row(scores_.seen(block, i), dot(r_.ev, g + i * r_.ev, y + i * r_.ev),
+                   grads + i * block.cols, weights + i * block.cols);
     if (wanted.key) {
-      scores_by_query_.run(block.rows, block.cols, weights, query, part, workspace);
+      scores_by_query_.run(block.rows, block.cols, weights, query, part, workspace, of_keys);
       add_to(block.cols * r_.e, part, static_cast<T*>(run.outputs[1]) + first_key * r_.e);
     }
     if (wanted.query) {
-      scores_by_key_.run(block.rows, block.cols, weights, key, part, workspace);
+      scores_by_key_.run(block.rows, block.cols, weights, key, part, workspace,
+                         scores_.reach(block, Reach::terms));
       add_to(block.rows * r_.e, part, static_cast<T*>(run.outputs[0]) + first_row * r_.e);
     }
   }
