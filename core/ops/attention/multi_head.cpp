@@ -71,8 +71,9 @@ bool lies_by_batch(const Tensor& x) {
   return !x.is_contiguous() && x.transpose(0, 1).is_contiguous();
 }
 
-// Part `which` of the three projections.
-Tensor projected(const Tensor& x, const MultiheadAttentionWeights& w, int64_t which) {
+// Part `which` of the three projections of (length, batch, width), as (batch, heads, length, width
+// / heads). The heads are split where the product lies, so that its gradient is copied once.
+Tensor heads_of(const Tensor& x, const MultiheadAttentionWeights& w, int64_t which, int64_t heads) {
   const int64_t width = shape_of(w.out_proj_weight)[0];
   const Tensor* separate[] = {&w.q_proj_weight, &w.k_proj_weight, &w.v_proj_weight};
   const Tensor weight = w.in_proj_weight.defined()
@@ -80,14 +81,11 @@ Tensor projected(const Tensor& x, const MultiheadAttentionWeights& w, int64_t wh
                             : *separate[which];
   const Tensor bias =
       w.in_proj_bias.defined() ? w.in_proj_bias.narrow(0, which * width, width) : Tensor();
-  if (!lies_by_batch(x)) return linear(x, weight, bias);
-  return linear(x.transpose(0, 1), weight, bias).transpose(0, 1);
-}
-
-// (length, batch, width) as (batch, heads, length, width / heads).
-Tensor by_head(const Tensor& x, int64_t heads) {
-  const Shape& s = shape_of(x);
-  return x.reshape({s[0], s[1], heads, s[2] / heads}).permute({1, 2, 0, 3});
+  const bool by_batch = lies_by_batch(x);
+  const Tensor y = linear(by_batch ? x.transpose(0, 1) : x, weight, bias);
+  const Shape& s = shape_of(y);
+  const Tensor split = y.reshape({s[0], s[1], heads, s[2] / heads});
+  return by_batch ? split.permute({0, 2, 1, 3}) : split.permute({1, 2, 0, 3});
 }
 
 // All masks as one that is added and one that leaves pairs out, of which either may be undefined.
@@ -167,9 +165,8 @@ std::pair<Tensor, Tensor> multi_head_attention_forward(
   if (!(options.dropout_p >= 0 && options.dropout_p <= 1))
     throw ValueError(fmt::format("{}: dropout_p must lie in [0, 1], found {}", kMultiHead,
                                  number_text(options.dropout_p)));
-  const Tensor q = by_head(projected(query, weights, 0), num_heads),
-               k = by_head(projected(key, weights, 1), num_heads),
-               v = by_head(projected(value, weights, 2), num_heads);
+  const Tensor q = heads_of(query, weights, 0, num_heads), k = heads_of(key, weights, 1, num_heads),
+               v = heads_of(value, weights, 2, num_heads);
   const auto output = [&](const Tensor& heads) {
     if (!lies_by_batch(query))
       return linear(heads.permute({2, 0, 1, 3}).reshape(shape), weights.out_proj_weight,
