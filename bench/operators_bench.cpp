@@ -104,6 +104,12 @@ void pointwise(const Size& s, bool forward) {
   binary("where", x, [](const Tensor& a, const Tensor& b) { return where(gt(a, 0.5), a, b); });
 }
 
+// A million elements.
+void more_pointwise() {
+  subjects("pointwise/gelu_tanh_1M", {{1024, 1024}},
+           [](const Inputs& in) { return gelu(in[0], "tanh"); }, {.backward = true, .bf16 = true});
+}
+
 void reductions(const Size& s, bool forward) {
   auto unary = [&](const char* name, auto f, bool backward = false, bool bf16 = false) {
     subjects(std::string("reduce/") + name + s.suffix, {{s.side, s.side}},
@@ -216,6 +222,8 @@ void layers() {
   }
   subjects("loss/mse", {{1024, 1024}, {1024, 1024}},
            [](const Inputs& in) { return mse_loss(in[0], in[1]); }, {.backward = true});
+  subjects("loss/smooth_l1", {{1024, 1024}, {1024, 1024}},
+           [](const Inputs& in) { return smooth_l1_loss(in[0], in[1]); }, {.backward = true});
   subjects("loss/bce_with_logits", {{1024, 1024}, {1024, 1024}},
            [](const Inputs& in) { return binary_cross_entropy_with_logits(in[0], in[1]); },
            {.backward = true});
@@ -271,7 +279,7 @@ void moves() {
 
 int main(int argc, char** argv) {
   for (auto& size : {kSmall, kCache}) pointwise(size, true), reductions(size, true);
-  pointwise(kMemory, false), reductions(kMemory, false);
+  pointwise(kMemory, false), more_pointwise(), reductions(kMemory, false);
   products();
   convolutions();
   layers();

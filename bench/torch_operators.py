@@ -70,6 +70,10 @@ def pointwise(size, also_forward):
     binary("where", x, lambda a, b: torch.where(a > 0.5, a, b))
 
 
+def more_pointwise():
+    add("pointwise/gelu_tanh_1M", ((1024, 1024),), lambda x: F.gelu(x, approximate="tanh"), True, True)
+
+
 def reductions(size, also_forward):
     suffix, side, repeat = size
 
@@ -124,6 +128,7 @@ def layers():
         add(f"attention/causal_{n}", ((4, 8, n, 64),) * 3, lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True),
             True, n == 512)
     add("loss/mse", ((1024, 1024),) * 2, F.mse_loss, True)
+    add("loss/smooth_l1", ((1024, 1024),) * 2, F.smooth_l1_loss, True)
     add("loss/bce_with_logits", ((1024, 1024),) * 2, F.binary_cross_entropy_with_logits, True)
 
 
@@ -161,6 +166,7 @@ def register():
         pointwise(size, True)
         reductions(size, True)
     pointwise(memory, False)
+    more_pointwise()
     reductions(memory, False)
     products()
     convolutions()

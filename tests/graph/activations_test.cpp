@@ -41,6 +41,7 @@ const std::vector<Activation> kActivations = {
     {"sigmoid", sigmoid},
     {"silu", silu},
     {"gelu", [](const Tensor& x) { return gelu(x); }},
+    {"gelu_tanh", [](const Tensor& x) { return gelu(x, "tanh"); }},
     {"leaky_relu", [](const Tensor& x) { return leaky_relu(x, 0.2); }},
     {"elu", [](const Tensor& x) { return elu(x, 0.7); }},
     {"softplus", [](const Tensor& x) { return softplus(x, 2.0, 3.0); }},

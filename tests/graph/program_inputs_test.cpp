@@ -88,8 +88,9 @@ BOOST_AUTO_TEST_CASE(inputs_of_another_size_or_dtype_are_refused) {
         {"op", op}, {"inputs", {a, b}}, {"outputs", {made(a)}}, {"at", {{0, 0}, {1, 0}, {2, 0}}}};
   };
   const Tensor x = ones({8}), y = ones({2});
-  for (const char* op : {"tanh_backward", "sigmoid_backward", "relu_backward", "gelu_backward",
-                         "silu_backward", "mish_backward", "logsigmoid_backward"}) {
+  for (const char* op :
+       {"tanh_backward", "sigmoid_backward", "relu_backward", "gelu_backward", "silu_backward",
+        "mish_backward", "gelu_tanh_backward", "logsigmoid_backward"}) {
     Made()
         .tensor(x)
         .tensor(y)

@@ -111,40 +111,4 @@ Tensor weighted_loss(const char* op, const Tensor& loss, const Tensor& x, const 
   return loss * weight;
 }
 
-namespace {
-
-// With weights, a mean is by their sum.
-Tensor reduce_weighted(const char* op, const Tensor& loss, const Tensor& x, const Tensor& weight,
-                       Reduction reduction) {
-  const Tensor values = weighted_loss(op, loss, x, weight);
-  if (!weight.defined() || reduction != Reduction::mean) return reduce_loss(op, values, reduction);
-  return sum(values) / sum(weight);
-}
-
-}  // namespace
-
-Tensor mse_loss(const Tensor& x, const Tensor& y, Reduction reduction, const Tensor& weight) try {
-  if (const Autocasting cast{"mse_loss", {&x, &y}})
-    return mse_loss(cast(x), cast(y), reduction, weight);
-  require_defined("mse_loss", {{"x", x}, {"y", y}});
-  if (const Widening wide{&x, &y, &weight})
-    return wide.rounded(mse_loss(wide(x), wide(y), reduction, wide(weight)));
-  warn_of_broadcasting("mse_loss", x, y);
-  return reduce_weighted("mse_loss", square(x - y), x, weight, reduction);
-} catch (const Error&) {
-  rethrow_in("mse_loss");
-}
-
-Tensor l1_loss(const Tensor& x, const Tensor& y, Reduction reduction, const Tensor& weight) try {
-  if (const Autocasting cast{"l1_loss", {&x, &y}})
-    return l1_loss(cast(x), cast(y), reduction, weight);
-  require_defined("l1_loss", {{"x", x}, {"y", y}});
-  if (const Widening wide{&x, &y, &weight})
-    return wide.rounded(l1_loss(wide(x), wide(y), reduction, wide(weight)));
-  warn_of_broadcasting("l1_loss", x, y);
-  return reduce_weighted("l1_loss", abs(x - y), x, weight, reduction);
-} catch (const Error&) {
-  rethrow_in("l1_loss");
-}
-
 }  // namespace tenon

@@ -2,9 +2,9 @@
 // of their own.
 #include <numbers>
 
-#include <tenon/core/dispatch/widening.h>
 #include <tenon/core/format.h>
 #include <tenon/core/ops/pointwise.h>
+#include <tenon/core/ops/pointwise/unary.h>
 #include <tenon/core/ops/rules.h>
 
 namespace tenon {
@@ -223,14 +223,7 @@ Tensor gelu(const Tensor& x, std::string_view approximate) {
   if (approximate != "tanh")
     throw ValueError(fmt::format("gelu: approximate \"{}\" is not known; use \"none\" or \"tanh\"",
                                  approximate));
-  require_tensor("gelu", x);
-  if (const Widening wide{&x}) return wide.rounded(gelu(wide(x), approximate));
-  // (1 + tanh(u)) / 2 as sigmoid(2 u), which keeps its digits where tanh is near to -1. Farther
-  // from 0 than the bound the result is x or 0, and a cube would overflow, so that 0 times infinity
-  // were the gradient.
-  constexpr double scale = 2 * std::numbers::sqrt2 * std::numbers::inv_sqrtpi, bound = 100;
-  const Tensor near = clamp(is_floating_point(dtype_of(x)) ? x : x * 1.0, -bound, bound);
-  return x * sigmoid(near * (square(near) * 0.044715 + 1.0) * scale);
+  return gelu_by_tanh(x);
 }
 
 Tensor Tensor::relu() const { return tenon::relu(*this); }

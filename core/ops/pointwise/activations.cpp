@@ -18,9 +18,9 @@ struct KnownActivation {
   uint8_t scalars;
 };
 constexpr KnownActivation kKnownActivations[] = {
-    {"clamp", 2},      {"elu", 3},        {"gelu", 0}, {"hardsigmoid", 0}, {"hardswish", 0},
-    {"leaky_relu", 1}, {"logsigmoid", 0}, {"mish", 0}, {"relu", 0},        {"sigmoid", 0},
-    {"silu", 0},       {"softplus", 2},   {"tanh", 0}};
+    {"clamp", 2},     {"elu", 3},        {"gelu", 0},       {"gelu_tanh", 0}, {"hardsigmoid", 0},
+    {"hardswish", 0}, {"leaky_relu", 1}, {"logsigmoid", 0}, {"mish", 0},      {"relu", 0},
+    {"sigmoid", 0},   {"silu", 0},       {"softplus", 2},   {"tanh", 0}};
 
 const KnownActivation* known_activation(std::string_view op) {
   const auto* found = std::find_if(std::begin(kKnownActivations), std::end(kKnownActivations),

@@ -2,8 +2,10 @@
 // them three formulas are given: its value, its slope and its curvature. The backward operator is
 // g slope(x), and its own gradient g and gg curvature(x).
 #include <limits>
+#include <numbers>
 
 #include <tenon/core/base/number_text.h>
+#include <tenon/core/dispatch/widening.h>
 #include <tenon/core/format.h>
 #include <tenon/core/ops/activation.h>
 #include <tenon/core/ops/pointwise.h>
@@ -186,6 +188,45 @@ const Op mish_op{forward_spec<Mish>("mish")};
 const Op mish_backward_op{backward_spec<Mish>("mish_backward")};
 const Op& Mish::backward() { return mish_backward_op; }
 
+// ---- gelu_tanh: x s(v) with v = a (x + b x^3), s(v) = sigmoid(v) = (1 + tanh(v / 2)) / 2, as Phi
+// in gelu. Far from 0 the slope is 0 or 1, and 0 times infinity would be NaN.
+
+struct GeluTanh {
+  static const Op& backward();
+  static constexpr double a = 2 * std::numbers::sqrt2 * std::numbers::inv_sqrtpi, b = 0.044715;
+  static Tensor near(const Tensor& x) { return neg(maximum(neg(maximum(x, -100.0)), -100.0)); }
+  struct Parts {
+    Tensor s, ds, dv;  // s(v), s'(v) and v'
+    explicit Parts(const Tensor& x) {
+      const Tensor squared = square(x);
+      s = sigmoid(x * (squared * (a * b) + a));
+      ds = s * (1.0 - s);
+      dv = squared * (3 * a * b) + a;
+    }
+  };
+  static Tensor value(const Tensor& x, Scalars s) {
+    if (const Widening wide{&x}) return wide.rounded(value(wide(x), s));
+    return x * Parts(near(x)).s;
+  }
+  static Tensor slope(const Tensor& x, Scalars s) {
+    if (const Widening wide{&x}) return wide.rounded(slope(wide(x), s));
+    const Tensor close = near(x);
+    const Parts p(close);
+    return p.s + close * p.ds * p.dv;
+  }
+  // 2 s' v' + x (s'' v'^2 + s' v''), s'' = s' (1 - 2 s)
+  static Tensor curvature(const Tensor& x, Scalars s) {
+    if (const Widening wide{&x}) return wide.rounded(curvature(wide(x), s));
+    const Tensor close = near(x);
+    const Parts p(close);
+    const Tensor bend = square(p.dv) * (1.0 - p.s * 2.0) + close * (6 * a * b);
+    return p.ds * (p.dv * 2.0 + close * bend);
+  }
+};
+const Op gelu_tanh_op{forward_spec<GeluTanh>("gelu_tanh")};
+const Op gelu_tanh_backward_op{backward_spec<GeluTanh>("gelu_tanh_backward")};
+const Op& GeluTanh::backward() { return gelu_tanh_backward_op; }
+
 // ---- hardsigmoid and hardswish
 
 // Whether x lies strictly between -3 and 3; `le` alone, which every backend has.
@@ -251,6 +292,10 @@ Tensor softplus(const Tensor& x, double beta, double threshold) {
   return run(softplus_op, {&x}, {}, {Scalar(beta), Scalar(threshold)});
 }
 
+Tensor gelu_by_tanh(const Tensor& x) {
+  require_tensor("gelu", x);
+  return run(gelu_tanh_op, {&x});
+}
 Tensor logsigmoid(const Tensor& x) { return plain(logsigmoid_op, x); }
 Tensor mish(const Tensor& x) { return plain(mish_op, x); }
 Tensor hardsigmoid(const Tensor& x) { return plain(hardsigmoid_op, x); }

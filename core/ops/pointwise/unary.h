@@ -27,4 +27,7 @@ inline Tensor run_function(const Op& op, const Tensor& x) {
   return run(op, {&x});
 }
 
+// gelu(x, "tanh"), in smooth.cpp.
+Tensor gelu_by_tanh(const Tensor& x);
+
 }  // namespace tenon

@@ -39,10 +39,10 @@ inline ActivationRequest ActivationRequest::after(const Request& request, size_t
   static constexpr struct {
     std::string_view op;
     size_t scalars;
-  } known[] = {{"clamp", 2},     {"elu", 3},        {"gelu", 0},       {"hardsigmoid", 0},
-               {"hardswish", 0}, {"leaky_relu", 1}, {"logsigmoid", 0}, {"mish", 0},
-               {"relu", 0},      {"sigmoid", 0},    {"silu", 0},       {"softplus", 2},
-               {"tanh", 0}};
+  } known[] = {{"clamp", 2},       {"elu", 3},       {"gelu", 0},       {"gelu_tanh", 0},
+               {"hardsigmoid", 0}, {"hardswish", 0}, {"leaky_relu", 1}, {"logsigmoid", 0},
+               {"mish", 0},        {"relu", 0},      {"sigmoid", 0},    {"silu", 0},
+               {"softplus", 2},    {"tanh", 0}};
   if (!request.find("activation")) return {};
   const std::string_view asked = request.get_string("activation");
   const auto* found = std::find_if(std::begin(known), std::end(known),

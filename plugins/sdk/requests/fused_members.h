@@ -119,6 +119,8 @@ inline constexpr FusedMember kFusedMembers[] = {
     detail::fused_binary("ge", detail::kFusedAny, FusedResult::boolean),
     detail::fused_unary("gelu"),
     detail::fused_tensors("gelu_backward", 2, detail::kFusedFloats),
+    detail::fused_unary("gelu_tanh"),
+    detail::fused_tensors("gelu_tanh_backward", 2, detail::kFusedFloats),
     detail::fused_binary("gt", detail::kFusedAny, FusedResult::boolean),
     detail::fused_unary("hardsigmoid"),
     detail::fused_tensors("hardsigmoid_backward", 2, detail::kFusedFloats),

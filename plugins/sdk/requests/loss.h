@@ -1,5 +1,5 @@
-// "cross_entropy" and its gradient, read and checked once for every plugin. All tensors are
-// contiguous.
+// "cross_entropy", "mse_loss", "l1_loss" and their gradients, read and checked once for every
+// plugin. All tensors are contiguous.
 #pragma once
 
 #include <cstdint>
@@ -84,6 +84,40 @@ inline CrossEntropyRequest CrossEntropyRequest::from(const Request& request) {
   r.require_values(total, false, statistics, "total");
   if (backward && (!same_shape(request.output(0), logits) || request.output(0).dtype != r.dtype))
     invalid("the output has the logits' shape and dtype");
+  return r;
+}
+
+// "mse_loss" and "l1_loss" (x, y -> loss), or their gradients (g, x, y -> gx) with one number.
+struct DistanceRequest {
+  tn_dtype dtype;
+  int64_t n;  // elements of x and of y
+  bool absolute, backward;
+  double divisor;  // what the sum is divided by
+
+  static DistanceRequest from(const Request& request);
+};
+
+inline DistanceRequest DistanceRequest::from(const Request& request) {
+  require_op(request, {"mse_loss", "l1_loss", "mse_loss_backward", "l1_loss_backward"});
+  const bool backward = request.op().ends_with("_backward");
+  auto &x = request.input(backward), &y = request.input(backward + 1), &out = request.output(0);
+  DistanceRequest r{x.dtype, numel(x), request.op().starts_with("l1"), backward, 1};
+  if (y.dtype != r.dtype || out.dtype != r.dtype || !same_shape(x, y))
+    invalid("x and y have one dtype and one shape, {}, found {}", shape_text(x), shape_text(y));
+  require_contiguous(x);
+  require_contiguous(y);
+  require_contiguous(out);
+  const tn_tensor_desc& number = backward ? request.input(0) : out;
+  if (number.dtype != r.dtype || numel(number) != 1)
+    invalid("the loss and its gradient are one number of {}", dtype_name(r.dtype));
+  if (backward) {
+    require_scalars(request, 1);
+    if (!same_shape(out, x)) invalid("the output has the shape of x");
+    return r;
+  }
+  const LossReduction reduction = loss_reduction(request);
+  if (reduction == LossReduction::none) unsupported("{} has no reduction \"none\"", request.op());
+  if (reduction == LossReduction::mean) r.divisor = static_cast<double>(r.n);
   return r;
 }
 

@@ -4,6 +4,9 @@
 #include <tenon/core/ops/indexing.h>
 #include <tenon/core/ops/loss.h>
 #include <tenon/core/ops/normalization.h>
+#include <tenon/core/ops/pointwise.h>
+#include <tenon/core/ops/random.h>
+#include <tenon/core/ops/reduction.h>
 #include <tenon/core/ops/shape.h>
 
 #include "ops/check.h"
@@ -150,6 +153,51 @@ BOOST_AUTO_TEST_CASE(distances) {
     check_gradients([&](auto& v) { return mse_loss(v[0], v[1], reduction); }, {x, y}, "mse_loss");
     check_gradients([&](auto& v) { return l1_loss(v[0], v[1], reduction); }, {x, y}, "l1_loss");
   }
+}
+
+// More elements than one thread sums, of which the last block is not whole.
+BOOST_AUTO_TEST_CASE(distances_of_many_elements) {
+  for (DType dtype : {f32, f64, bf16}) {
+    const Tensor x = randn({5, 20011}).to(dtype), y = randn({5, 20011}).to(dtype);
+    const Tensor d = x.to(f64) - y.to(f64);
+    for (Reduction reduction : {Reduction::mean, Reduction::sum}) {
+      const double n = reduction == Reduction::mean ? 1.0 / 100055 : 1,
+                   unit = dtype == bf16 ? 0x1p-8 : 1e-6;
+      const auto check = [&](const char* name, auto&& loss, const Tensor& total,
+                             const Tensor& slope) {
+        BOOST_TEST_CONTEXT(name << " in " << dtype) {
+          const Tensor a = x.detach().requires_grad_(), b = y.detach().requires_grad_();
+          const Tensor found = loss(a, b, reduction);
+          const double exact = total.item() * n;
+          BOOST_TEST(std::abs(found.item() - exact) <= unit * exact);
+          (found * 2).backward();
+          const std::vector<double> gradient = (slope * (2 * n)).template to_vector<double>();
+          require_close(a.grad().template to_vector<double>(), gradient, 2 * unit, 0, name);
+          require_close(neg(b.grad()).template to_vector<double>(), gradient, 2 * unit, 0, name);
+        }
+      };
+      check(
+          "mse_loss", [](auto&... in) { return mse_loss(in...); }, sum(square(d)), d * 2);
+      check(
+          "l1_loss", [](auto&... in) { return l1_loss(in...); }, sum(abs(d)), sign(d));
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(distances_of_odd_tensors) {
+  const double inf = std::numeric_limits<double>::infinity(), nan = std::nan("");
+  BOOST_CHECK(std::isnan(mse_loss(zeros({0, 3}), zeros({0, 3})).item()));
+  BOOST_CHECK_EQUAL(l1_loss(zeros({0, 3}), zeros({0, 3}), Reduction::sum).item(), 0);
+  require_values(mse_loss(doubles({3}, {}), doubles({1}, {})), {}, {4});
+  const Tensor wide = doubles({1, 2, 3, 4, 5, 6}, {2, 3});
+  require_values(mse_loss(wide.t(), wide.t().contiguous()), {}, {0});
+  require_values(l1_loss(wide, wide[0]), {}, {1.5});
+  require_values(mse_loss(ints({1, 4}, {2}).to(f64), ints({2, 2}, {2})), {}, {2.5});
+  Tensor x = doubles({1, nan, inf}, {3}).requires_grad_();
+  const Tensor y = doubles({0, 0, 0}, {3});
+  BOOST_CHECK(std::isnan(mse_loss(x, y).item()));
+  require_values(grad(mse_loss(x, y, Reduction::sum), x), {3}, {2, nan, inf});
+  require_values(grad(l1_loss(x, y, Reduction::sum), x), {3}, {1, 0, 1});
 }
 
 BOOST_AUTO_TEST_CASE(bad_input) {

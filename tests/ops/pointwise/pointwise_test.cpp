@@ -80,6 +80,10 @@ BOOST_AUTO_TEST_CASE(gelu_by_tanh_keeps_its_digits) {
   require_values(y.detach().to(f64), {4}, {0, 0, 200, 60000}, 32);
   y.backward(ones({4}).to(f16));
   require_values(far.grad().to(f64), {4}, {0, 0, 1, 1});
+  const Tensor ends = doubles({kInfinity, nan_value, 1e20}, {3});
+  require_values(gelu(ends.to(f32), "tanh"), {3}, {kInfinity, nan_value, 1e20}, 1e-6);
+  Tensor wide = ends.detach().requires_grad_();
+  require_values(grad(sum(gelu(wide, "tanh")), wide), {3}, {1, nan_value, 1});
   require_values(gelu(ints({0, 2}, {2}), "tanh").to(f64), {2}, {0, 1.9545976940877750}, 1e-6);
 }
 

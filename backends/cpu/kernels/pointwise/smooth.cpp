@@ -99,6 +99,7 @@ constexpr Entry kSmooth[] = {
     entry<formulas::LeakyRelu>("leaky_relu", "leaky_relu_backward", 1, 0.2, 0.4),
     entry<formulas::Softplus>("softplus", "softplus_backward", 2, 1.1, 4),
     entry<formulas::LogSigmoid>("logsigmoid", "logsigmoid_backward", 0, 1, 4),
+    entry<formulas::GeluTanh>("gelu_tanh", "gelu_tanh_backward", 0, 0.4, 1.5),
     entry<formulas::Mish>("mish", "mish_backward", 0, 0.5, 1.5),
     entry<formulas::HardSigmoid>("hardsigmoid", "hardsigmoid_backward", 0, 0.3, 0.5),
     entry<formulas::HardSwish>("hardswish", "hardswish_backward", 0, 0.3, 0.5),
@@ -120,12 +121,12 @@ tn_plan* make_activation(const Request& request, bool backward) {
                         {0, loop.cost_ns()});
 }
 
-const sdk::Kernel values({"elu", "leaky_relu", "softplus", "logsigmoid", "mish", "hardsigmoid",
-                          "hardswish"},
+const sdk::Kernel values({"elu", "leaky_relu", "softplus", "logsigmoid", "gelu_tanh", "mish",
+                          "hardsigmoid", "hardswish"},
                          [](tn_device*, const Request& r) { return make_activation(r, false); });
 const sdk::Kernel slopes({"elu_backward", "leaky_relu_backward", "softplus_backward",
-                          "logsigmoid_backward", "mish_backward", "hardsigmoid_backward",
-                          "hardswish_backward"},
+                          "logsigmoid_backward", "gelu_tanh_backward", "mish_backward",
+                          "hardsigmoid_backward", "hardswish_backward"},
                          [](tn_device*, const Request& r) { return make_activation(r, true); });
 
 }  // namespace

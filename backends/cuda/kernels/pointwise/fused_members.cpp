@@ -72,6 +72,8 @@ constexpr MemberEntry kEntries[] = {
     {"ge", "formulas::Ge"},
     {"gelu", "Gelu"},
     {"gelu_backward", "GeluBackward"},
+    value("gelu_tanh", "formulas::GeluTanh"),
+    slope("gelu_tanh_backward", "formulas::GeluTanh"),
     {"gt", "formulas::Gt"},
     value("hardsigmoid", "formulas::HardSigmoid"),
     slope("hardsigmoid_backward", "formulas::HardSigmoid"),

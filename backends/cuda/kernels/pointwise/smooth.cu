@@ -39,6 +39,7 @@ constexpr ActivationEntry kSmooth[] = {
     activation<formulas::LeakyRelu>("leaky_relu", "leaky_relu_backward", 1),
     activation<formulas::Softplus>("softplus", "softplus_backward", 2),
     activation<formulas::LogSigmoid>("logsigmoid", "logsigmoid_backward", 0),
+    activation<formulas::GeluTanh>("gelu_tanh", "gelu_tanh_backward", 0),
     activation<formulas::Mish>("mish", "mish_backward", 0),
     activation<formulas::HardSigmoid>("hardsigmoid", "hardsigmoid_backward", 0),
     activation<formulas::HardSwish>("hardswish", "hardswish_backward", 0),
@@ -64,12 +65,12 @@ tn_plan* make_slope(tn_device*, const Request& request) {
   sdk::unsupported("no entry for operator \"" + std::string(request.op()) + "\"");
 }
 
-const sdk::Kernel values({"elu", "leaky_relu", "softplus", "logsigmoid", "mish", "hardsigmoid",
-                          "hardswish"},
+const sdk::Kernel values({"elu", "leaky_relu", "softplus", "logsigmoid", "gelu_tanh", "mish",
+                          "hardsigmoid", "hardswish"},
                          make_value);
 const sdk::Kernel slopes({"elu_backward", "leaky_relu_backward", "softplus_backward",
-                          "logsigmoid_backward", "mish_backward", "hardsigmoid_backward",
-                          "hardswish_backward"},
+                          "logsigmoid_backward", "gelu_tanh_backward", "mish_backward",
+                          "hardsigmoid_backward", "hardswish_backward"},
                          make_slope);
 
 }  // namespace

@@ -1,0 +1,149 @@
+// SquaredDistance and absolute differences: their sum or mean, and the gradient of that, each in
+// one walk.
+#include <tenon/plugins/sdk/requests/loss.h>
+
+#include "kernels/pointwise/pointwise.h"
+#include "kernels/reduction/fold.h"
+#include "simd/packet.h"
+
+namespace tenon::cpu {
+namespace {
+
+// Each kind says what a difference amounts to, as packets of them do, and its slope.
+struct SquaredDistance {
+  template <class T>
+  static Vec<T> value(Vec<T> d) {
+    return d * d;
+  }
+  template <class T>
+  static T slope(T d) {
+    return d;
+  }
+};
+struct AbsoluteDistance {
+  template <class T>
+  static Vec<T> value(Vec<T> d) {
+    return Eigen::internal::pabs(d);
+  }
+  template <class T>
+  static T slope(T d) {
+    return formulas::Sign()(d);
+  }
+};
+
+// Blocks of so many elements are summed by one thread, and then their sums.
+constexpr int64_t kDistanceBlock = 16 * 1024, kDistanceBuffer = 1024;
+
+// In f64, whatever T is.
+template <class D, class T>
+double distance_of_part(const T* x, const T* y, int64_t n) {
+  constexpr int64_t w = kWidth<T>, half = kWidth<double>;
+  Vec<double> sums[4]{};
+  T few[w] = {}, others[w] = {};
+  const auto add = [&sums](const T* a, const T* b, int at) {
+    T values[w];
+    store<T>(values, D::template value<T>(load(a) - load(b)));
+    for (int64_t k = 0; k < w / half; ++k)
+      sums[at + k] += detail::load_as<double>(values + k * half);
+  };
+  constexpr int both = w / half;
+  int64_t i = 0;
+  for (; i + 2 * w <= n; i += 2 * w) {
+    add(x + i, y + i, 0);
+    add(x + i + w, y + i + w, both);
+  }
+  for (; i < n; i += w) {
+    const int64_t rest = std::min(w, n - i);
+    std::fill(std::copy_n(x + i, rest, few), few + w, T(0));
+    std::fill(std::copy_n(y + i, rest, others), others + w, T(0));
+    add(few, others, 0);
+  }
+  return sum_lanes<double>((sums[0] + sums[1]) + (sums[2] + sums[3]));
+}
+
+template <class D, class T>
+double distance_of_block(const char* x, const char* y, int64_t n, ConvertRow widen) {
+  if (!widen)
+    return distance_of_part<D>(reinterpret_cast<const T*>(x), reinterpret_cast<const T*>(y), n);
+  alignas(64) T wide_x[kDistanceBuffer], wide_y[kDistanceBuffer];
+  double sum = 0;
+  for (int64_t i = 0; i < n; i += kDistanceBuffer) {
+    const int64_t part = std::min(kDistanceBuffer, n - i);
+    widen(part, wide_x, x + i * 2);
+    widen(part, wide_y, y + i * 2);
+    sum += distance_of_part<D>(wide_x, wide_y, part);
+  }
+  return sum;
+}
+
+template <class D, class T>
+tn_plan* make_distance(const sdk::DistanceRequest& r) {
+  const int64_t blocks = (r.n + kDistanceBlock - 1) / kDistanceBlock;
+  const bool halves = has_16_bits(r.dtype);
+  auto run = [r, blocks, size = static_cast<int64_t>(sdk::dtype_size(r.dtype)),
+              widen = halves ? convert_row(TN_F32, r.dtype) : nullptr,
+              narrow = halves ? convert_row(r.dtype, TN_F32) : nullptr](const tn_run& run) {
+    auto *x = static_cast<const char*>(run.inputs[0]), *y = static_cast<const char*>(run.inputs[1]);
+    auto* sums = static_cast<double*>(run.workspace);
+    parallel_for(blocks, 1, [&](int64_t begin, int64_t end, uint32_t) {
+      for (int64_t b = begin; b < end; ++b) {
+        const int64_t first = b * kDistanceBlock, n = std::min(kDistanceBlock, r.n - first);
+        sums[b] = distance_of_block<D, T>(x + first * size, y + first * size, n, widen);
+      }
+    });
+    double sum = 0;
+    for (int64_t b = 0; b < blocks; ++b) sum += sums[b];
+    const T loss = static_cast<T>(sum / r.divisor);
+    if (narrow)
+      narrow(1, run.outputs[0], &loss);
+    else
+      *static_cast<T*>(run.outputs[0]) = loss;
+  };
+  return sdk::make_plan(run, {static_cast<uint64_t>(blocks) * sizeof(double),
+                              50 + static_cast<uint64_t>(r.n) * sizeof(T) / 20});
+}
+
+// Operand 0 is one value.
+template <class D, class T>
+void distance_slope_row(const Row& row) {
+  auto* gx = static_cast<T*>(row.out);
+  auto *x = static_cast<const T*>(row.in[1]), *y = static_cast<const T*>(row.in[2]);
+  const T g = *static_cast<const T*>(row.in[0]);
+  TN_INDEPENDENT
+  for (int64_t i = 0; i < row.n; ++i) gx[i] = g * D::slope(x[i] - y[i]);
+}
+
+template <class D, class T>
+tn_plan* make_distance_backward(const Request& request, const sdk::DistanceRequest& r) {
+  if (r.n == 0) return empty_plan();
+  const Pointwise loop(request, {nullptr, &request.input(1), &request.input(2)}, 1, 0.3);
+  const auto widen = has_16_bits(r.dtype) ? convert_row(TN_F32, r.dtype) : nullptr;
+  auto run = [loop, widen](const tn_run& run) {
+    T g;
+    if (widen)
+      widen(1, &g, run.inputs[0]);
+    else
+      g = *static_cast<const T*>(run.inputs[0]);
+    g *= static_cast<T>(run.scalars[0].f);
+    const void* in[] = {&g, run.inputs[1], run.inputs[2]};
+    loop.run(distance_slope_row<D, T>, run.outputs[0], in);
+  };
+  return sdk::make_plan(run, {0, loop.cost_ns()});
+}
+
+template <class D>
+tn_plan* make_distance_plan(const Request& request, const sdk::DistanceRequest& r) {
+  return with_float(computed_as(r.dtype), [&]<class T>(T) {
+    return r.backward ? make_distance_backward<D, T>(request, r) : make_distance<D, T>(r);
+  });
+}
+
+const sdk::Kernel distances({"mse_loss", "l1_loss", "mse_loss_backward", "l1_loss_backward"},
+                            [](tn_device*, const Request& request) {
+                              const auto r = sdk::DistanceRequest::from(request);
+                              return r.absolute ? make_distance_plan<AbsoluteDistance>(request, r)
+                                                : make_distance_plan<SquaredDistance>(request, r);
+                            });
+
+}  // namespace
+}  // namespace tenon::cpu

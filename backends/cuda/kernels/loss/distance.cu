@@ -1,0 +1,102 @@
+// SquaredDistance and absolute differences: their sum or mean, and the gradient of that, each in
+// one walk.
+#include <tenon/plugins/sdk/requests/loss.h>
+
+#include "kernels/pointwise/pointwise.h"
+#include "kernels/reduction/reduce.h"
+#include "kernels/reduction/reducers.h"
+
+namespace tenon::cuda {
+namespace {
+
+// Each kind says what a difference amounts to, and its slope.
+struct SquaredDistance {
+  template <class T>
+  __device__ static T value(T d) {
+    return d * d;
+  }
+  template <class T>
+  __device__ static T slope(T d) {
+    return d;
+  }
+};
+struct AbsoluteDistance {
+  template <class T>
+  __device__ static T value(T d) {
+    return d < T(0) ? -d : d;
+  }
+  template <class T>
+  __device__ static T slope(T d) {
+    return formulas::Sign()(d);
+  }
+};
+
+// The parameter is what the sum is divided by.
+template <class D, class T>
+struct SumOfPairs : Sum<T> {
+  static constexpr int kInputs = 2;
+  template <int N>
+  __device__ static void take(double& acc, const T* x, const T* y, T, int64_t, int64_t) {
+#pragma unroll
+    for (int k = 0; k < N; ++k) acc += static_cast<double>(D::value(x[k] - y[k]));
+  }
+};
+
+template <class D, class T>
+tn_plan* make_distance(const tn_device& device, const Request& request,
+                       const sdk::DistanceRequest& r) {
+  std::vector<int64_t> dims(request.input(0).rank);
+  for (size_t d = 0; d < dims.size(); ++d) dims[d] = static_cast<int64_t>(d);
+  const Reduction<SumOfPairs<D, T>> reduction(device, ReduceShape(request.input(0), dims),
+                                              r.divisor);
+  return make_plan(
+      [reduction](const tn_run& run) {
+        reduction.run(run.stream, run.inputs[0], run.outputs[0], run.workspace, run.inputs[1]);
+      },
+      reduction.workspace_bytes());
+}
+
+template <class D, class T>
+struct DistanceSlope {
+  T number;
+  __device__ T operator()(T g, T x, T y) const { return g * number * D::slope(x - y); }
+};
+
+template <class D, class T>
+void start_distance_backward(const Loop<4>& loop, const tn_run& run) {
+  using Op = DistanceSlope<D, Computed<T>>;
+  loop.run<Op, T>(run.stream, Op{static_cast<Computed<T>>(run.scalars[0].f)}, run.outputs[0],
+                  operand<T>(run.inputs[0]), operand<T>(run.inputs[1]), operand<T>(run.inputs[2]));
+}
+
+using DistanceStart = void (*)(const Loop<4>& loop, const tn_run& run);
+
+template <class D>
+tn_plan* make_distance_backward(const Request& request, const sdk::DistanceRequest& r) {
+  static constexpr auto starts =
+      float_starts([]<class T>(Type<T>) -> DistanceStart { return start_distance_backward<D, T>; });
+  const DistanceStart start = starts.pick(r.dtype);
+  if (r.n == 0) return empty_plan();
+  tn_tensor_desc g = request.input(1);  // one value for all elements
+  std::fill_n(g.strides, g.rank, 0);
+  return make_plan([loop = loop_over(request, &g, &request.input(1), &request.input(2)),
+                    start](const tn_run& run) { start(loop, run); });
+}
+
+template <class D>
+tn_plan* make_distance_plan(const tn_device& device, const Request& request,
+                            const sdk::DistanceRequest& r) {
+  if (r.backward) return make_distance_backward<D>(request, r);
+  return with_float(r.dtype, [&]<class T>(T) { return make_distance<D, T>(device, request, r); });
+}
+
+const sdk::Kernel distances({"mse_loss", "l1_loss", "mse_loss_backward", "l1_loss_backward"},
+                            [](tn_device* device, const Request& request) {
+                              const auto r = sdk::DistanceRequest::from(request);
+                              return r.absolute
+                                         ? make_distance_plan<AbsoluteDistance>(*device, request, r)
+                                         : make_distance_plan<SquaredDistance>(*device, request, r);
+                            });
+
+}  // namespace
+}  // namespace tenon::cuda
