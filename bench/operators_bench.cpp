@@ -104,10 +104,18 @@ void pointwise(const Size& s, bool forward) {
   binary("where", x, [](const Tensor& a, const Tensor& b) { return where(gt(a, 0.5), a, b); });
 }
 
-// A million elements.
+// A million elements, and changes in place.
 void more_pointwise() {
   subjects("pointwise/gelu_tanh_1M", {{1024, 1024}},
            [](const Inputs& in) { return gelu(in[0], "tanh"); }, {.backward = true, .bf16 = true});
+  subjects("pointwise/add_inplace_10M", {{3200, 3200}, {3200, 3200}}, [](const Inputs& in) {
+    Tensor x = in[0];
+    return x += in[1];
+  });
+  subjects("pointwise/relu_inplace_10M", {{3200, 3200}}, [](const Inputs& in) {
+    Tensor x = in[0];
+    return x.relu_();
+  });
 }
 
 void reductions(const Size& s, bool forward) {

@@ -72,6 +72,8 @@ def pointwise(size, also_forward):
 
 def more_pointwise():
     add("pointwise/gelu_tanh_1M", ((1024, 1024),), lambda x: F.gelu(x, approximate="tanh"), True, True)
+    add("pointwise/add_inplace_10M", ((3200, 3200),) * 2, lambda x, y: x.add_(y))
+    add("pointwise/relu_inplace_10M", ((3200, 3200),), lambda x: x.relu_())
 
 
 def reductions(size, also_forward):

@@ -21,71 +21,77 @@ Tensor& mutate(const char* op, Tensor& target, std::initializer_list<const Tenso
                const Compute& compute) {
   return change_in_place({op, true}, target, operands, compute);
 }
+// The same for one operator, which may write over the target.
+template <class Compute>
+Tensor& mutate_by_one(const char* op, Tensor& target, std::initializer_list<const Tensor*> operands,
+                      const Compute& compute) {
+  return change_in_place({op, true, true}, target, operands, compute);
+}
 
 }  // namespace
 
 Tensor& TensorMethods::abs_() {
-  return mutate("abs_", self(), {}, [](auto& x) { return tenon::abs(x); });
+  return mutate_by_one("abs_", self(), {}, [](auto& x) { return tenon::abs(x); });
 }
 Tensor& TensorMethods::exp_() {
-  return mutate("exp_", self(), {}, [](auto& x) { return tenon::exp(x); });
+  return mutate_by_one("exp_", self(), {}, [](auto& x) { return tenon::exp(x); });
 }
 Tensor& TensorMethods::log_() {
-  return mutate("log_", self(), {}, [](auto& x) { return tenon::log(x); });
+  return mutate_by_one("log_", self(), {}, [](auto& x) { return tenon::log(x); });
 }
 Tensor& TensorMethods::neg_() {
-  return mutate("neg_", self(), {}, [](auto& x) { return tenon::neg(x); });
+  return mutate_by_one("neg_", self(), {}, [](auto& x) { return tenon::neg(x); });
 }
 Tensor& TensorMethods::sqrt_() {
-  return mutate("sqrt_", self(), {}, [](auto& x) { return tenon::sqrt(x); });
+  return mutate_by_one("sqrt_", self(), {}, [](auto& x) { return tenon::sqrt(x); });
 }
 Tensor& TensorMethods::relu_() {
-  return mutate("relu_", self(), {}, [](auto& x) { return tenon::relu(x); });
+  return mutate_by_one("relu_", self(), {}, [](auto& x) { return tenon::relu(x); });
 }
 Tensor& TensorMethods::sigmoid_() {
-  return mutate("sigmoid_", self(), {}, [](auto& x) { return tenon::sigmoid(x); });
+  return mutate_by_one("sigmoid_", self(), {}, [](auto& x) { return tenon::sigmoid(x); });
 }
 Tensor& TensorMethods::tanh_() {
-  return mutate("tanh_", self(), {}, [](auto& x) { return tenon::tanh(x); });
+  return mutate_by_one("tanh_", self(), {}, [](auto& x) { return tenon::tanh(x); });
 }
 Tensor& TensorMethods::floor_() {
-  return mutate("floor_", self(), {}, [](auto& x) { return tenon::floor(x); });
+  return mutate_by_one("floor_", self(), {}, [](auto& x) { return tenon::floor(x); });
 }
 Tensor& TensorMethods::ceil_() {
-  return mutate("ceil_", self(), {}, [](auto& x) { return tenon::ceil(x); });
+  return mutate_by_one("ceil_", self(), {}, [](auto& x) { return tenon::ceil(x); });
 }
 Tensor& TensorMethods::round_() {
-  return mutate("round_", self(), {}, [](auto& x) { return tenon::round(x); });
+  return mutate_by_one("round_", self(), {}, [](auto& x) { return tenon::round(x); });
 }
 Tensor& TensorMethods::trunc_() {
-  return mutate("trunc_", self(), {}, [](auto& x) { return tenon::trunc(x); });
+  return mutate_by_one("trunc_", self(), {}, [](auto& x) { return tenon::trunc(x); });
 }
 Tensor& TensorMethods::sign_() {
-  return mutate("sign_", self(), {}, [](auto& x) { return tenon::sign(x); });
+  return mutate_by_one("sign_", self(), {}, [](auto& x) { return tenon::sign(x); });
 }
 Tensor& TensorMethods::square_() {
-  return mutate("square_", self(), {}, [](auto& x) { return tenon::square(x); });
+  return mutate_by_one("square_", self(), {}, [](auto& x) { return tenon::square(x); });
 }
 Tensor& TensorMethods::reciprocal_() {
-  return mutate("reciprocal_", self(), {}, [](auto& x) { return tenon::reciprocal(x); });
+  return mutate_by_one("reciprocal_", self(), {}, [](auto& x) { return tenon::reciprocal(x); });
 }
 Tensor& TensorMethods::rsqrt_() {
-  return mutate("rsqrt_", self(), {}, [](auto& x) { return tenon::rsqrt(x); });
+  return mutate_by_one("rsqrt_", self(), {}, [](auto& x) { return tenon::rsqrt(x); });
 }
 Tensor& TensorMethods::sin_() {
-  return mutate("sin_", self(), {}, [](auto& x) { return tenon::sin(x); });
+  return mutate_by_one("sin_", self(), {}, [](auto& x) { return tenon::sin(x); });
 }
 Tensor& TensorMethods::cos_() {
-  return mutate("cos_", self(), {}, [](auto& x) { return tenon::cos(x); });
+  return mutate_by_one("cos_", self(), {}, [](auto& x) { return tenon::cos(x); });
 }
 Tensor& TensorMethods::erf_() {
-  return mutate("erf_", self(), {}, [](auto& x) { return tenon::erf(x); });
+  return mutate_by_one("erf_", self(), {}, [](auto& x) { return tenon::erf(x); });
 }
 Tensor& TensorMethods::expm1_() {
-  return mutate("expm1_", self(), {}, [](auto& x) { return tenon::expm1(x); });
+  return mutate_by_one("expm1_", self(), {}, [](auto& x) { return tenon::expm1(x); });
 }
 Tensor& TensorMethods::log1p_() {
-  return mutate("log1p_", self(), {}, [](auto& x) { return tenon::log1p(x); });
+  return mutate_by_one("log1p_", self(), {}, [](auto& x) { return tenon::log1p(x); });
 }
 Tensor& TensorMethods::logical_not_() {
   return mutate("logical_not_", self(), {}, [](auto& x) { return tenon::logical_not(x); });
@@ -142,11 +148,12 @@ Tensor& TensorMethods::pow_(const Tensor& exponent) {
   return mutate("pow_", self(), {&exponent}, [&](auto& x) { return tenon::pow(x, exponent); });
 }
 Tensor& TensorMethods::lerp_(const Tensor& end, double weight) {
-  return mutate("lerp_", self(), {&end}, [&](auto& x) { return tenon::lerp(x, end, weight); });
+  return mutate_by_one("lerp_", self(), {&end},
+                       [&](auto& x) { return tenon::lerp(x, end, weight); });
 }
 Tensor& TensorMethods::lerp_(const Tensor& end, const Tensor& weight) {
-  return mutate("lerp_", self(), {&end, &weight},
-                [&](auto& x) { return tenon::lerp(x, end, weight); });
+  return mutate_by_one("lerp_", self(), {&end, &weight},
+                       [&](auto& x) { return tenon::lerp(x, end, weight); });
 }
 Tensor& TensorMethods::addcmul_(const Tensor& a, const Tensor& b, Number value) {
   return mutate("addcmul_", self(), {&a, &b},

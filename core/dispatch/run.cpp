@@ -17,6 +17,7 @@
 #include <tenon/core/dispatch/replica.h>
 #include <tenon/core/dispatch/shares_memory.h>
 #include <tenon/core/dispatch/widened.h>
+#include <tenon/core/dispatch/write_over.h>
 #include <tenon/core/dispatch/written.h>
 #include <tenon/core/error.h>
 #include <tenon/core/layout.h>
@@ -266,6 +267,8 @@ Tensor run_one(const Call& call) {
   if (op.execute) return std::move(run_all(call)[0]);
   if (needs_promotion(call)) [[unlikely]]
     return std::move(run_promoted(call)[0]);
+  if (write_over_target) [[unlikely]]
+    if (const Tensor* changed = run_over_target(call)) return *changed;
 
   Arguments arguments(op, call.inputs, nullptr);
   auto& context = working_context(arguments.device());
@@ -390,11 +393,6 @@ bool is_decomposed(const Call& call) {
   Arguments arguments(call.op, call.inputs, nullptr);
   const Call here = call.with_inputs(arguments.used());
   return plans_of(working_context(arguments.device())).find(here, common_layout(here)).decomposed;
-}
-
-void prepare_into(const Tensor& out, const Call& call) {
-  const Call here{call.op, call.inputs, call.attrs, call.scalars, ~0u, &out};
-  plans_of(working_context(out.device())).find(here, common_layout(here));
 }
 
 }  // namespace tenon

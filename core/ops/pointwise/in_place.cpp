@@ -2,6 +2,7 @@
 #include <atomic>
 
 #include <tenon/core/base/recording.h>
+#include <tenon/core/dispatch/write_over.h>
 #include <tenon/core/format.h>
 #include <tenon/core/ops/pointwise.h>
 #include <tenon/core/ops/pointwise/in_place.h>
@@ -70,7 +71,8 @@ void take_history(Tensor& target, const Tensor& result) {
   }
 }
 
-constexpr InPlace kAdd{"add_", false}, kSub{"sub_", false}, kMul{"mul_", true}, kDiv{"div_", true};
+constexpr InPlace kAdd{"add_", false, true}, kSub{"sub_", false, true}, kMul{"mul_", true, true},
+    kDiv{"div_", true, true};
 
 Tensor& change(InPlace op, Tensor& target, Number other, Tensor (*compute)(const Tensor&, Number)) {
   return change_in_place(op, target, {}, [&](auto& before) { return compute(before, other); });
@@ -105,7 +107,12 @@ Tensor& detail::change_in_place(InPlace op, Tensor& target,
     recorded = recorded || wants_gradient(*operand);
   }
   if (recorded) require_recordable(op.name, target);
-  Tensor result = compute(context, recorded ? before_change(target, op.reads_operands) : target);
+  const auto computed = [&] {
+    if (recorded) return compute(context, before_change(target, op.reads_operands));
+    const WriteOver over(op.writes_over ? &target : nullptr);
+    return compute(context, target);
+  };
+  Tensor result = computed();
   check_result(op.name, target, result);
   if (recorded) result = result.to(dtype_of(target));
   no_grad([&] { target.copy_(result); });

@@ -10,6 +10,9 @@ namespace tenon {
 struct InPlace {
   const char* name;
   bool reads_operands;  // the gradient rule of the operator reads the values of its operands
+  // `compute` returns what its first operator does, after conversions, which may then write over
+  // the target (core/dispatch/write_over.h).
+  bool writes_over = false;
 };
 
 namespace detail {

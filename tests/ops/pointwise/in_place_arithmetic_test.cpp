@@ -1,7 +1,10 @@
 // Arithmetic that changes a tensor: add_, sub_, mul_, div_.
+#include <functional>
 #include <utility>
+#include <vector>
 
 #include <tenon/core/autograd/autograd.h>
+#include <tenon/core/device.h>
 #include <tenon/core/grad_mode.h>
 #include <tenon/core/ops/pointwise.h>
 #include <tenon/core/ops/reduction.h>
@@ -29,6 +32,77 @@ BOOST_AUTO_TEST_CASE(arithmetic_in_place) {
   BOOST_CHECK(whole.dtype() == i64);
   Tensor half = ones({2}, f16);
   BOOST_CHECK(half.add_(ones({2}, f32)).dtype() == f16);
+}
+
+namespace {
+
+struct Change {
+  const char* name;
+  std::function<void(Tensor&)> in_place;
+  std::function<Tensor(const Tensor&)> apart;
+};
+
+// How many tensors a change makes on the way.
+uint64_t made_by(Tensor& x, const Change& change) {
+  const uint64_t before = memory_stats(x.device()).allocations;
+  change.in_place(x);
+  return memory_stats(x.device()).allocations - before;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(an_operator_writes_over_a_tensor_without_gaps) {
+  const Tensor y = rand({16, 10}), row = rand({10});
+  const std::vector<Change> changes = {
+      {"add_", [&](Tensor& x) { x += y.to(x.dtype()); },
+       [&](auto& x) { return x + y.to(x.dtype()); }},
+      {"add_ of a row", [&](Tensor& x) { x += row; }, [&](auto& x) { return x + row; }},
+      {"mul_", [](Tensor& x) { x *= 0.5; }, [](auto& x) { return x * 0.5; }},
+      {"lerp_", [&](Tensor& x) { x.lerp_(y, 0.25); }, [&](auto& x) { return lerp(x, y, 0.25); }},
+      {"relu_", [](Tensor& x) { x.relu_(); }, [](auto& x) { return relu(x); }},
+      {"exp_", [](Tensor& x) { x.exp_(); }, [](auto& x) { return exp(x); }}};
+  const Tensor base = randn({20, 10}), columns = randn({10, 16}), wide = randn({16, 20});
+  for (auto& change : changes)
+    // Row-major, by columns, rows of another tensor, and with gaps.
+    for (Tensor x : {base.narrow(0, 0, 16).clone(), columns.clone().t(),
+                     base.clone().narrow(0, 4, 16), wide.clone().narrow(1, 3, 10)}) {
+      const bool has_gaps = x.strides()[0] == 20;
+      const std::vector<double> expected = change.apart(x).to_vector<double>();
+      const uint64_t version = x.version();
+      BOOST_TEST_CONTEXT(change.name << " with strides " << x.strides()[0] << ", "
+                                     << x.strides()[1]) {
+        BOOST_TEST(made_by(x, change) == (has_gaps ? 1 : 0));
+        BOOST_TEST(x.to_vector<double>() == expected);
+        BOOST_TEST(x.version() > version);
+      }
+    }
+}
+
+BOOST_AUTO_TEST_CASE(what_shares_memory_or_is_converted_makes_a_new_tensor) {
+  Tensor square = doubles({1, 2, 3, 4}, {2, 2});
+  square += square.t();
+  require_values(square, {2, 2}, {2, 5, 5, 8});
+  square.mul_(square);
+  require_values(square, {2, 2}, {4, 25, 25, 64});
+  square += square[0];
+  require_values(square, {2, 2}, {8, 50, 29, 89});
+  Tensor line = doubles({1, 2, 3, 4}, {4}), later = line.narrow(0, 1, 3);
+  later += line.narrow(0, 0, 3);
+  require_values(line, {4}, {1, 3, 5, 7});
+  Tensor narrow = floats({1, 2}, {2});
+  narrow += doubles({1e-3, 1}, {2});
+  require_values(narrow, {2}, {1.001, 3}, 1e-6);
+  Tensor one = doubles({3}, {1});  // the result has another shape
+  require_error<ShapeError>([&] { one += line; }, "add_: the result has shape (4,)");
+  require_values(one, {1}, {3});
+  Tensor none = zeros({0, 2});
+  none += 1;
+  require_values(none.relu_(), {0, 2}, {});
+  // What a rule reads is not changed unnoticed.
+  Tensor w = doubles({2}, {1}).requires_grad_(), factor = doubles({3}, {1});
+  const Tensor product = w * factor;
+  factor += 1;
+  require_error<AutogradError>([&] { product.backward(); }, "");
 }
 
 BOOST_AUTO_TEST_CASE(errors_of_arithmetic_in_place) {
