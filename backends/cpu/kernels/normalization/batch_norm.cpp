@@ -30,6 +30,13 @@ void for_channels(const BatchNorm& s, int64_t unit, F&& body) {
                });
 }
 
+// Halves of one channel that are kept in f32, in the second-level cache, while its statistics are
+// computed and it is normalised: they are converted once.
+constexpr int64_t kKept = 32 * 1024;
+bool keeps_channel(const BatchNorm& s) {
+  return has_16_bits(s.dtype) && s.training && s.size > 1 && s.n * s.size <= kKept;
+}
+
 // Mean and sum of squared distances of one channel: of each plane, then put together (Chan, Golub,
 // LeVeque 1979). A mean that is not finite is that of the sum, without the differences of
 // infinities.
@@ -37,8 +44,9 @@ template <class T>
 RowMoments plane_moments(const BatchNorm& s, const RowsIn<T>& x, int64_t channel, T* buffer) {
   double mean = 0, squares = 0, count = 0, size = static_cast<double>(s.size);
   for (int64_t i = 0; i < s.n; ++i) {
+    T* place = keeps_channel(s) ? buffer + i * s.size : buffer;
     const RowMoments plane =
-        moments_of_row(s.size, x.read((i * s.c + channel) * s.size, s.size, buffer));
+        moments_of_row(s.size, x.read((i * s.c + channel) * s.size, s.size, place));
     const double apart = plane.mean - mean, all = count + size;
     mean += std::isfinite(mean) && std::isfinite(plane.mean) ? apart * size / all : plane.mean;
     squares += plane.squares + apart * apart * count * size / all;
@@ -136,10 +144,11 @@ void for_elements(const BatchNorm& s, int64_t c0, int64_t c1, const RowsIn<T>& a
 }
 
 // Where things lie in the workspace: 2 c elements of statistics or sums, the parameters in T where
-// they are of a half type, then two planes for each slot.
+// they are of a half type, then two planes, or a channel that is kept, for each slot.
 template <class T>
 RowBuffers<T> buffers_for(const BatchNorm& s, int64_t parameters) {
-  return has_16_bits(s.dtype) ? RowBuffers<T>{(2 + parameters) * s.c, 2 * s.size}
+  const int64_t kept = keeps_channel(s) ? s.n * s.size : 0;
+  return has_16_bits(s.dtype) ? RowBuffers<T>{(2 + parameters) * s.c, std::max(2 * s.size, kept)}
                               : RowBuffers<T>{2 * s.c, 0};
 }
 // The rows of (n, c) inputs are parts of lines, and a whole conversion is as good.
@@ -208,6 +217,18 @@ void statistics(const BatchNorm& s, const tn_run& run, const Parameters<T>& p, i
   });
 }
 
+// y = element(x) of a channel that is kept in `kept`. Results of halves are never finished.
+template <class T, class Element>
+void write_kept(const BatchNorm& s, int64_t channel, T* kept, const RowsOut<T>& y,
+                const Element& element) {
+  for_lanes<T>(s.n * s.size, [&](int64_t k, auto part) {
+    const Vec<T> v = load(kept + k, part);
+    store<T>(kept + k, element(v, v), part);
+  });
+  for (int64_t i = 0; i < s.n; ++i)
+    y.write((i * s.c + channel) * s.size, s.size, kept + i * s.size);
+}
+
 template <class T>
 void forward(const BatchNorm& s, const RowBuffers<T>& buffers, const Finish& finish,
              const tn_run& run) {
@@ -218,12 +239,12 @@ void forward(const BatchNorm& s, const RowBuffers<T>& buffers, const Finish& fin
   T* own = static_cast<T*>(run.workspace);
   T* mean = run.outputs[1] ? static_cast<T*>(run.outputs[1]) : own;
   T* invstd = run.outputs[2] ? static_cast<T*>(run.outputs[2]) : own + s.c;
+  const auto element = [&](auto of) {
+    const Vec<T> m = of(mean), scale = p.weight ? of(invstd) * of(p.weight) : of(invstd),
+                 shift = p.bias ? of(p.bias) : Vec<T>{};
+    return [=](Vec<T> v, Vec<T>) { return Vec<T>((v - m) * scale + shift); };
+  };
   const auto normalise = [&](const Part& part, T* buffer) {
-    const auto element = [&](auto of) {
-      const Vec<T> m = of(mean), scale = p.weight ? of(invstd) * of(p.weight) : of(invstd),
-                   shift = p.bias ? of(p.bias) : Vec<T>{};
-      return [=](Vec<T> v, Vec<T>) { return Vec<T>((v - m) * scale + shift); };
-    };
     for_elements<T>(s, part, x, x, y, buffer, element, [&](int64_t first, int64_t count) {
       if (finish) finish(static_cast<T*>(run.outputs[0]) + first, count, with);
     });
@@ -238,8 +259,14 @@ void forward(const BatchNorm& s, const RowBuffers<T>& buffers, const Finish& fin
   }
   for_channels(s, 64 / sizeof(T), [&](int64_t c0, int64_t c1, uint32_t slot) {
     T* buffer = buffers.of(run, slot);
-    statistics(s, run, p, c0, c1, mean, invstd, buffer);
-    normalise({0, s.n, c0, c1}, buffer);
+    if (!keeps_channel(s)) {
+      statistics(s, run, p, c0, c1, mean, invstd, buffer);
+      return normalise({0, s.n, c0, c1}, buffer);
+    }
+    for (int64_t c = c0; c < c1; ++c) {
+      statistics(s, run, p, c, c + 1, mean, invstd, buffer);
+      write_kept(s, c, buffer, y, element([c](const T* v) { return splat(v[c]); }));
+    }
   });
   p.write_running(s, run);
 }

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "kernels/pointwise/pointwise.h"
+#include "simd/bf16.h"
 #include "simd/math.h"
 
 namespace tenon::cpu {
@@ -44,12 +45,28 @@ void packet_row(const Row& row) {
 }
 
 template <class Op>
+void bf16_packet_row(const Row& row) {
+  auto* y = static_cast<uint16_t*>(row.out);
+  auto *g = static_cast<const uint16_t*>(row.in[0]), *x = static_cast<const uint16_t*>(row.in[1]);
+  const auto of = [](Vec<float> a, Vec<float> b) { return Op::template of<float>(a, b); };
+  if (row.single == 0) return for_bf16(row.n, y, of, g, x);
+  const Vec<float> one = splat(widened(row.single == 2 ? *x : *g));
+  if (row.single == 2)
+    return for_bf16(
+        row.n, y, [&](Vec<float> v) { return of(v, one); }, g);
+  for_bf16(
+      row.n, y, [&](Vec<float> v) { return of(one, v); }, x);
+}
+
+template <class Op>
 constexpr NamedRows formula(const char* op) {
-  return {op, 0.3, 0.6, float_rows([]<class T>(Type<T>) { return binary_row<Op, T>; })};
+  return {op, 0.3, 0.6, float_rows([]<class T>(Type<T>) { return binary_row<Op, T>; }),
+          bf16_row<Op>};
 }
 template <class Op>
 constexpr NamedRows packets(const char* op, double ns, double ns_f64) {
-  return {op, ns, ns_f64, float_rows([]<class T>(Type<T>) { return packet_row<Op, T>; })};
+  return {op, ns, ns_f64, float_rows([]<class T>(Type<T>) { return packet_row<Op, T>; }),
+          bf16_packet_row<Op>};
 }
 constexpr NamedRows kGradients[] = {formula<formulas::SigmoidBackward>("sigmoid_backward"),
                                     formula<formulas::TanhBackward>("tanh_backward"),

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/pointwise/pointwise.h"
+#include "simd/bf16.h"
 #include "simd/packet.h"
 
 namespace tenon::cpu {
@@ -16,6 +17,15 @@ void packet_function_row(const Row& row) {
   });
 }
 
+// The same of bf16 that is read and written without a buffer between.
+template <class Op>
+void bf16_function_row(const Row& row) {
+  for_bf16(
+      row.n, static_cast<uint16_t*>(row.out),
+      [](Vec<float> x) { return Op::template of<float>(x); },
+      static_cast<const uint16_t*>(row.in[0]));
+}
+
 // Functions x -> y: of elements of floating types, of packets of these, and of elements of all
 // types of numbers.
 template <class Op>
@@ -24,7 +34,8 @@ constexpr NamedRows float_function(const char* op, double ns, double ns_wide) {
 }
 template <class Op>
 constexpr NamedRows packet_function(const char* op, double ns, double ns_wide) {
-  return {op, ns, ns_wide, float_rows([]<class T>(Type<T>) { return packet_function_row<Op, T>; })};
+  return {op, ns, ns_wide, float_rows([]<class T>(Type<T>) { return packet_function_row<Op, T>; }),
+          bf16_function_row<Op>};
 }
 template <class Op>
 constexpr NamedRows number_function(const char* op) {

@@ -158,9 +158,10 @@ constexpr sdk::ByDtype<RowKernel> number_rows(Make make) {
 }
 
 // The plan of an operator x -> y.
-inline tn_plan* make_unary_plan(const Request& request, RowKernel kernel, double ns) {
+inline tn_plan* make_unary_plan(const Request& request, RowKernel kernel, double ns,
+                                bool as_bits = false) {
   if (sdk::numel(request.output(0)) == 0) return empty_plan();
-  Pointwise loop(request, {&request.input(0)}, 0, ns);
+  Pointwise loop(request, {&request.input(0)}, 0, ns, as_bits);
   return sdk::make_plan(
       [loop, kernel](const tn_run& run) { loop.run(kernel, run.outputs[0], run.inputs); },
       {0, loop.cost_ns()});
@@ -186,8 +187,8 @@ inline tn_plan* make_binary_plan(const Request& request, RowKernel kernel, doubl
 }
 
 // An operator, the nanoseconds that an element of at most 4 and of 8 bytes takes on one core of
-// 2023, and its kernels; `bf16`, of two tensors, reads and writes that dtype itself. Of a table of
-// these the request says which.
+// 2023, and its kernels; `bf16`, of tensors alone, reads and writes that dtype itself. Of a table
+// of these the request says which.
 struct NamedRows {
   const char* op;
   double ns, ns_wide;
@@ -195,6 +196,9 @@ struct NamedRows {
   RowKernel bf16 = nullptr;
 
   double ns_of(tn_dtype dtype) const { return sdk::dtype_size(dtype) == 8 ? ns_wide : ns; }
+  bool takes_one_bf16(const Request& request) const {
+    return bf16 && request.input(0).dtype == TN_BF16 && request.output(0).dtype == TN_BF16;
+  }
   bool takes_bf16(const Request& request) const {
     const auto r = sdk::BinaryRequest::from(request);
     return bf16 && r.a && r.b && r.a->dtype == TN_BF16 && r.b->dtype == TN_BF16 &&
@@ -204,6 +208,7 @@ struct NamedRows {
 template <size_t N>
 tn_plan* make_unary_plan(const Request& request, const NamedRows (&table)[N]) {
   auto& named = sdk::entry_of(table, request.op());
+  if (named.takes_one_bf16(request)) return make_unary_plan(request, named.bf16, named.ns, true);
   const auto dtype = request.input(0).dtype;
   return make_unary_plan(request, named.rows.pick(dtype), named.ns_of(dtype));
 }

@@ -3,6 +3,7 @@
 
 #include "kernels/pointwise/finish.h"
 #include "kernels/pointwise/pointwise.h"
+#include "simd/bf16.h"
 #include "simd/near_zero.h"
 
 namespace tenon::cpu {
@@ -51,18 +52,58 @@ void slope_row(const Row& row) {
   }
 }
 
+// The same of bf16 that is read and written without a buffer between.
+template <class F>
+void bf16_value_row(const Row& row) {
+  const F f = *static_cast<const F*>(row.in[1]);
+  for_bf16(
+      row.n, static_cast<uint16_t*>(row.out),
+      [&](Vec<float> x) { return f.template value<Packets<float>>(x); },
+      static_cast<const uint16_t*>(row.in[0]));
+}
+template <class F>
+void bf16_slope_row(const Row& row) {
+  auto* y = static_cast<uint16_t*>(row.out);
+  auto *g = static_cast<const uint16_t*>(row.in[0]), *x = static_cast<const uint16_t*>(row.in[1]);
+  const F f = *static_cast<const F*>(row.in[2]);
+  const auto slope = [&](Vec<float> v) { return f.template slope<Packets<float>>(v); };
+  switch (row.single & 3) {
+    case 0:
+      return for_bf16(
+          row.n, y, [&](Vec<float> a, Vec<float> b) { return Vec<float>(a * slope(b)); }, g, x);
+    case 1:
+      return for_bf16(
+          row.n, y,
+          [one = splat(widened(*g)), &slope](Vec<float> v) { return Vec<float>(one * slope(v)); },
+          x);
+    default:
+      return for_bf16(
+          row.n, y, [one = slope(splat(widened(*x)))](Vec<float> v) { return Vec<float>(v * one); },
+          g);
+  }
+}
+
 using Start = void (*)(const Pointwise&, const tn_run&);
+// T is float, double, or the bits of a bf16.
 template <template <class> class F, class T>
 void start_value(const Pointwise& loop, const tn_run& run) {
-  const auto f = F<T>::from(run.scalars);
+  using Formula = F<std::conditional_t<std::is_integral_v<T>, float, T>>;
+  const auto f = Formula::from(run.scalars);
   const void* in[] = {run.inputs[0], &f};
-  loop.run(value_row<F<T>, T>, run.outputs[0], in);
+  if constexpr (std::is_integral_v<T>)
+    loop.run(bf16_value_row<Formula>, run.outputs[0], in);
+  else
+    loop.run(value_row<Formula, T>, run.outputs[0], in);
 }
 template <template <class> class F, class T>
 void start_slope(const Pointwise& loop, const tn_run& run) {
-  const auto f = F<T>::from(run.scalars);
+  using Formula = F<std::conditional_t<std::is_integral_v<T>, float, T>>;
+  const auto f = Formula::from(run.scalars);
   const void* in[] = {run.inputs[0], run.inputs[1], &f};
-  loop.run(slope_row<F<T>, T>, run.outputs[0], in);
+  if constexpr (std::is_integral_v<T>)
+    loop.run(bf16_slope_row<Formula>, run.outputs[0], in);
+  else
+    loop.run(slope_row<Formula, T>, run.outputs[0], in);
 }
 
 template <template <class> class F, class T>
@@ -89,8 +130,8 @@ constexpr Entry entry(const char* op, const char* backward, size_t scalars, doub
           scalars,
           ns,
           ns_wide,
-          sdk::for_floats<float, float>([]<class T>(Type<T>) { return start_value<F, T>; }),
-          sdk::for_floats<float, float>([]<class T>(Type<T>) { return start_slope<F, T>; }),
+          sdk::for_floats<float, uint16_t>([]<class T>(Type<T>) { return start_value<F, T>; }),
+          sdk::for_floats<float, uint16_t>([]<class T>(Type<T>) { return start_slope<F, T>; }),
           sdk::for_floats<float, float>([]<class T>(Type<T>) { return smooth_rows<F, T>; }),
           sdk::for_floats<float, float>([]<class T>(Type<T>) { return value_row<F<T>, T>; })};
 }
@@ -115,8 +156,10 @@ tn_plan* make_activation(const Request& request, bool backward) {
   if (backward && request.input(0).dtype != x.dtype) sdk::invalid("both tensors have one dtype");
   if (sdk::numel(request.output(0)) == 0) return empty_plan();
   const double ns = found->ns_of(x.dtype);
-  Pointwise loop = backward ? Pointwise(request, {&request.input(0), &x, nullptr}, 3, ns)
-                            : Pointwise(request, {&x, nullptr}, 0, ns);
+  const bool as_bits = x.dtype == TN_BF16;
+  if (request.output(0).dtype != x.dtype) sdk::invalid("the result has the dtype of x");
+  Pointwise loop = backward ? Pointwise(request, {&request.input(0), &x, nullptr}, 3, ns, as_bits)
+                            : Pointwise(request, {&x, nullptr}, 0, ns, as_bits);
   return sdk::make_plan([loop, start](const tn_run& run) { start(loop, run); },
                         {0, loop.cost_ns()});
 }
