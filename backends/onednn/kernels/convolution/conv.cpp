@@ -53,7 +53,7 @@ struct Through {
   // weight is read, so that where it is larger than the cache, images may take as much room.
   int64_t at_once(const ConvPart& part) const {
     const int64_t bytes = (in_numel + channels * out_plane) * conv.element,
-                  weight_bytes = conv.o * conv.cg * conv.taps() * conv.element;
+                  weight_bytes = conv.weight_numel() * conv.element;
     int64_t images =
         std::clamp<int64_t>(std::max(kCacheBytes, weight_bytes) / bytes, 1, part.images);
     while (part.images % images) --images;
@@ -62,13 +62,20 @@ struct Through {
 };
 
 // By images where they divide well; else by channels, of which every job reads all images; by both
-// where there are more threads than either.
+// where there are more threads than either. What a job does not share with others it reads alone,
+// so where the weight is larger than what goes in, channels that divide well are better.
 std::vector<ConvPart> Through::cut(int64_t threads) const {
   std::vector<ConvPart> parts;
   const int64_t n = conv.n, lanes = vector_lanes(),
                 blocks = conv.groups == 1 ? std::max<int64_t>(1, channels / lanes) : 1;
   if (conv.work() <= kConvSerialWork) threads = 1;
-  const bool by_images = n % threads == 0 || n >= 4 * threads || blocks < threads;
+  const auto divides_well = [&](int64_t size) {
+    return size % threads == 0 || size >= 4 * threads;
+  };
+  const double read = double(n) * double(in_numel), weight = double(conv.weight_numel());
+  // With SSE4.1 oneDNN has no fast code for some of the channels of a gradient.
+  const bool large_weight = weight > read && lanes >= 8 && divides_well(blocks);
+  const bool by_images = blocks < threads || (divides_well(n) && !large_weight);
   const int64_t image_runs = by_images ? std::min(n, threads) : 1,
                 channel_runs = std::clamp<int64_t>(threads / image_runs, 1, blocks);
   for_runs(n, image_runs, 1, [&](int64_t image, int64_t images) {

@@ -30,6 +30,7 @@ struct Conv : sdk::ConvRequest {
   explicit Conv(const Request& request);
 
   int64_t taps() const { return kh * kw; }
+  int64_t weight_numel() const { return o * cg * taps(); }
   double work() const {
     return double(n) * double(o) * double(oh) * double(ow) * double(cg) * double(taps());
   }

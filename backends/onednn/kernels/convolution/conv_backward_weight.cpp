@@ -45,7 +45,6 @@ struct WeightGradient {
       return channels;
     return std::min(std::max(kCacheBytes / bytes / kBlock, int64_t{1}) * kBlock, channels);
   }
-  int64_t numel() const { return conv.o * conv.cg * conv.taps(); }
   bool adds_up() const { return image_runs > 1; }
 };
 
@@ -88,7 +87,7 @@ tn_plan* make_backward_weight(const Conv& conv) {
   const WeightGradient gradient(conv, thread_count());
   const bool adds_up = gradient.adds_up(), bf16 = conv.type == dnnl_bf16;
   const auto result = adds_up ? dnnl_f32 : conv.type;
-  const int64_t result_element = adds_up ? 4 : conv.element, numel = gradient.numel();
+  const int64_t result_element = adds_up ? 4 : conv.element, numel = conv.weight_numel();
   Work work;
   const int64_t partial =
       adds_up ? work.reserve(static_cast<uint64_t>(gradient.image_runs * numel * 4)) : 0;
