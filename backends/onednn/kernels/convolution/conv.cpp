@@ -283,6 +283,7 @@ Conv::Conv(const Request& request)
     if (base_computes(type)) unsupported("elements of the kernel lie wholly in the padding");
     code = Code::reference;
   }
+  if (slower_than_f32()) unsupported("its channels fill blocks so badly that f32 is faster");
   // Windows of one element with a stride read a part of the image alone: here the image is that
   // part, whose elements lie further apart, and the rest is not reordered. oneDNN takes no strides
   // with which the rows of one plane would reach into the next.
@@ -342,36 +343,6 @@ Primitive Conv::backward_weight(int64_t images, int64_t out, dnnl_data_type_t re
             dilations().data(), padding().data(), padding().data()),
         "a convolution's gradient");
   return Primitive::make(&op, code);
-}
-
-double Conv::padding_of_blocks() const {
-  const int64_t lanes = vector_lanes();
-  // Where each channel is a group of its own, blocks have channels of several groups, unless some
-  // of them would be left over. Each job takes whole images there.
-  if (is_depthwise() && lanes >= 8 && o % lanes == 0 && n >= thread_count()) return 1;
-  const int64_t group = kind == sdk::ConvKind::backward_input ? cg : og;
-  return double(ceil_div(group, lanes) * lanes) / double(group);
-}
-
-uint64_t Conv::cost_ns(double padded, double weight_byte_ns) const {
-  // Multiply-adds a nanosecond (docs/benchmarks.md has measurements).
-  const auto by_lanes = [](double with_16, double with_8, double with_4) {
-    return vector_lanes() == 16 ? with_16 : vector_lanes() == 8 ? with_8 : with_4;
-  };
-  const bool of_weight = kind == sdk::ConvKind::backward_weight;
-  const double rate = of_weight ? by_lanes(56, 33, 12.75) : by_lanes(56, 44, 14);
-  const double maps = double(n) * double(element) *
-                      (double(c) * double(h) * double(w) + double(o) * double(oh) * double(ow)),
-               weights = double(o) * double(cg) * double(taps()) * double(element);
-  // The gradient of a weight reads maps as a whole, for each block of channels again.
-  constexpr double kMapsInCache = 8 << 20;
-  double map_byte_ns = 0.06;
-  if (of_weight && is_depthwise())
-    map_byte_ns = maps > kMapsInCache ? 0.15 : 0.06;
-  else if (of_weight && vector_lanes() == 16)
-    map_byte_ns = taps() > 1 ? 0.2 : 0.1;
-  const double reorders = maps * map_byte_ns + weights * weight_byte_ns;
-  return 2500 + static_cast<uint64_t>(std::min(work() * padded / rate + reorders, 0x1p60));
 }
 
 Arranged arranged_input(Work& work, const Primitive& primitive, int name, const Argument& from) {

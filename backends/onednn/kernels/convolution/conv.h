@@ -63,6 +63,8 @@ struct Conv : sdk::ConvRequest {
   uint64_t cost_ns(double padded, double weight_byte_ns) const;
 
  private:
+  // Whether in bf16 the core is faster, which computes in f32 what nobody takes.
+  bool slower_than_f32() const;
   std::array<int64_t, 2> strides() const { return {sh, sw}; }
   std::array<int64_t, 2> dilations() const { return {dh - 1, dw - 1}; }
   std::array<int64_t, 2> padding() const { return {ph, pw}; }

@@ -35,13 +35,13 @@ struct WeightGradient {
            conv.taps() > 1 && conv.oh * conv.ow <= kFewPixels && is_plain(conv.x_strides, conv.w) &&
            is_plain(conv.y_strides, conv.ow) && is_plain(conv.weight_strides, conv.kw);
   }
-  // Output channels that a job computes at a time. Where the images fit in its cache, so does what
-  // is written in blocks, and is copied out of it to its rows.
+  // Output channels that a job computes at a time. So what is written in blocks stays in its cache
+  // and is copied out of it to its rows. The images are read again for each block of channels in
+  // any case, from the next larger cache where they are no more than a few times the first one.
   int64_t at_once(int64_t images, int64_t channels) const {
-    constexpr int64_t kCacheBytes = 256 << 10, kBlock = 16;
+    constexpr int64_t kImages = 2 << 20, kCacheBytes = 256 << 10, kBlock = 16;
     const int64_t bytes = 4 * conv.cg * conv.taps();  // of one of them
-    if (on_rows() || conv.groups > 1 ||
-        images * conv.c * conv.h * conv.w * conv.element > kCacheBytes)
+    if (on_rows() || conv.groups > 1 || images * conv.c * conv.h * conv.w * conv.element > kImages)
       return channels;
     return std::min(std::max(kCacheBytes / bytes / kBlock, int64_t{1}) * kBlock, channels);
   }

@@ -44,6 +44,11 @@ Average::Average(const Request& request, const tn_tensor_desc& large, const tn_t
     unsupported("a tensor is too large for oneDNN's kernels");
   require_contiguous(request.input(0));
   require_contiguous(request.output(0));
+  // With the copies to f32 and back, that is faster where the base adds up whole rows.
+  constexpr int64_t kLongRow = 16;
+  if (!base_computes(type) && kh == 2 && kw == 2 && sh == 2 && sw == 2 && !ph && !pw &&
+      w >= kLongRow && !empty())
+    unsupported("averages of 2 x 2 elements side by side are faster in f32");
   below = (oh - 1) * sh + kh - h - ph;
   right = (ow - 1) * sw + kw - w - pw;
   if (below <= ph && right <= pw) {
