@@ -61,6 +61,10 @@ BOOST_AUTO_TEST_CASE(bf16_that_is_faster_in_f32_is_left_to_the_core, *where_buil
       {Attr("kernel_size", Dims{2, 2}), Attr("stride", Dims{2, 2}), Attr("padding", Dims{0, 0}),
        Attr("ceil_mode", false), Attr("count_include_pad", true)}};
   BOOST_TEST(has(refusal(halves, TN_BF16), "faster in f32"));
+  const Case by_vector{"matmul", {Desc({400, 400}), Desc({400, 1})}, Desc({400, 1})},
+      vector_by{"matmul", {Desc({1, 400}), Desc({400, 400})}, Desc({1, 400})};
+  BOOST_TEST(has(refusal(by_vector, TN_BF16), "f32 is faster"));
+  BOOST_TEST(refusal(vector_by, TN_BF16) == "accepted");
 }
 
 BOOST_AUTO_TEST_CASE(what_it_refuses_and_why, *where_built()) {
