@@ -54,16 +54,16 @@ BOOST_AUTO_TEST_CASE(what_is_not_offered_does_not_pass) {
   require_line(run(folder, poor() + "--op matmul --dtype f64"), 1,
                {"matmul in f64: matmul: poor: poor does not have it", " 0 passed, 0 failed, ",
                 "Nothing passed"});
-  require_line(run(folder, plugin("primitives/libtenon_primitives.so") + "--op normal"), 1,
-               {"primitives has no normal", "Nothing passed"});
+  require_line(run(folder, plugin("primitives/libtenon_primitives.so") + "--op normal --dtype f32"),
+               1, {"primitives has no normal", "Nothing passed"});
 }
 
 // The plugin below computes it then, and may be as right as it wants.
 BOOST_AUTO_TEST_CASE(an_overlay_passes_by_its_own_plans_alone) {
   const Folder folder;
   require_line(
-      run(folder, faulty() + "--op relu"), 1,
-      {"relu in ", ": no plan of the overlay was used", " 0 passed, 0 failed, ", "Nothing passed"});
+      run(folder, faulty() + "--op relu --dtype f32"), 1,
+      {"relu in f32: no plan of the overlay was used", " 0 passed, 0 failed, ", "Nothing passed"});
   require_line(run(folder, faulty() + "--section joint"), 1,
                {"joint: none of the operators abs, relu, ", " 0 passed, 0 failed, "});
   require_line(run(folder, faulty() + "--op relu --dtype f32", "42 at a great cost"), 1,
@@ -81,7 +81,8 @@ BOOST_AUTO_TEST_CASE(an_overlay_passes_by_its_own_plans_alone) {
 BOOST_AUTO_TEST_CASE(an_overlay_over_another_device_is_compared_with_the_cpu) {
   const Folder folder;
   setenv("TENON_PLUGIN_PATH", (build_dir() + "/tests/sim").c_str(), 1);
-  const auto outcome = run(folder, plugin("conformance/libtenon_faulty_over_sim.so") + "--op relu");
+  const auto over_sim = plugin("conformance/libtenon_faulty_over_sim.so");
+  const auto outcome = run(folder, over_sim + "--op relu --dtype f32");
   unsetenv("TENON_PLUGIN_PATH");
   require_line(outcome, 1,
                {"sim:0: sim 1.0 (", "with the overlay faulty_over_sim 1.0 (",
@@ -187,8 +188,9 @@ BOOST_AUTO_TEST_CASE(only_a_second_call_shows_what_depends_on_what_memory_held) 
 }
 
 BOOST_AUTO_TEST_CASE(the_end_of_the_process_is_found) {
-  require_found({{"crashes", "tanh", {"FAILED cases: tanh", "SIGSEGV"}},
-                 {"exits", "cos", {"FAILED cases: cos", "ended the process with status 3"}}});
+  require_found(
+      {{"crashes", "tanh --section cases", {"FAILED cases: tanh", "SIGSEGV"}},
+       {"exits", "cos --section cases", {"FAILED cases: cos", "ended the process with status 3"}}});
 }
 
 // An overlay that has none of Tenon's operators is tried with one of its own.
