@@ -171,8 +171,8 @@ void group_of_norm(benchmark::State& state) {
   groups(
       state,
       [](const Tensor& a) {
-        const Tensor centred = a - a.mean({-1}, true);
-        return centred / ((centred * centred).mean({-1}, true) + 1e-5).sqrt();
+        const Tensor centered = a - a.mean({-1}, true);
+        return centered / ((centered * centered).mean({-1}, true) + 1e-5).sqrt();
       },
       randn({state.range(0), state.range(1)}));
 }

@@ -116,10 +116,10 @@ FusedValue with_number(FusedBuilder& b, const char* op, FusedValue a) {
 
 const FusedProgram& layer_norm_of_primitives() {
   FusedBuilder b;
-  const FusedValue x = b.input(f32), centred = of(b, "sub", {x, of(b, "mean", {x})}),
-                   var = of(b, "mean", {of(b, "square", {centred})}),
+  const FusedValue x = b.input(f32), centered = of(b, "sub", {x, of(b, "mean", {x})}),
+                   var = of(b, "mean", {of(b, "square", {centered})}),
                    scale = of(b, "rsqrt", {with_number(b, "add", var)}),
-                   y = of(b, "mul", {centred, scale});
+                   y = of(b, "mul", {centered, scale});
   const FusedValue scaled = with_number(b, "mul", y);
   b.output(with_number(b, "add", scaled));
   return b.finish();
@@ -206,7 +206,7 @@ void convolution() {
   backward("pool/avg_backward", maps, [](const Tensor& x) { return avg_pool2d(x, {2, 2}); });
 }
 
-void normalisation() {
+void normalization() {
   const Shape rows{4096, 1024};
   unary("softmax/softmax", rows, [](const Tensor& x) { return softmax(x, 1); });
   unary("softmax/log_softmax", rows, [](const Tensor& x) { return log_softmax(x, 1); });
@@ -256,6 +256,6 @@ int main(int argc, char** argv) {
   reduce();
   linear_algebra();
   convolution();
-  normalisation();
+  normalization();
   return bench::run(argc, argv);
 }

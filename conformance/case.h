@@ -113,7 +113,7 @@ constexpr Tolerance kRounding = {2e-6, 1e-14, 1e-3, 8e-3};
 constexpr Tolerance kPowers = {2e-5, 1e-12, 1e-3, 8e-3};
 // Sums of many numbers, in whatever order.
 constexpr Tolerance kSums = {2e-5, 1e-11, 4e-3, 3e-2};
-// For sums that are normalised, or of many products.
+// For sums that are normalized, or of many products.
 constexpr Tolerance kLongSums = {2e-4, 1e-10, 4e-3, 4e-2};
 
 // ---- inputs ----

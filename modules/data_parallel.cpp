@@ -65,7 +65,7 @@ void assign_buffers(ModuleRef module, const std::vector<NamedTensor>& values) {
   }
 }
 
-// Whether a batch normalisation in training computes with all parts of the batch.
+// Whether a batch normalization in training computes with all parts of the batch.
 bool has_common_statistics(ModuleRef module) {
   for (auto& [name, each] : named_modules(module))
     if (BatchNormState* norm = batch_norm_of(each); norm && norm->sync && norm->training)

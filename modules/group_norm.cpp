@@ -56,7 +56,7 @@ InstanceNormState::InstanceNormState(int64_t n, const InstanceNormOptions& o)
   }
 }
 
-Tensor InstanceNormState::normalise(const Tensor& x, int64_t dims, const char* layer) {
+Tensor InstanceNormState::normalize(const Tensor& x, int64_t dims, const char* layer) {
   if (x.dim() != dims)
     throw ShapeError(fmt::format("{}: expected an input of {} dimensions, got one of shape {}",
                                  layer, dims, x.shape()));

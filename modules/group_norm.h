@@ -58,7 +58,7 @@ struct TENON_API InstanceNormState {
 
  protected:
   // Returns x, which has to have `dims` dimensions, normalized; errors begin with `layer`.
-  Tensor normalise(const Tensor& x, int64_t dims, const char* layer);
+  Tensor normalize(const Tensor& x, int64_t dims, const char* layer);
   void visit(FieldVisitor& v);
   std::string repr_text() const;
 };
@@ -67,7 +67,7 @@ struct TENON_API InstanceNormState {
 struct TENON_API InstanceNorm1d final : Module<InstanceNorm1d>, InstanceNormState {
   InstanceNorm1d(int64_t num_features, const InstanceNormOptions& options = {})
       : InstanceNormState(num_features, options) {}
-  Tensor forward(const Tensor& x) { return normalise(x, 3, "InstanceNorm1d"); }
+  Tensor forward(const Tensor& x) { return normalize(x, 3, "InstanceNorm1d"); }
   void fields(FieldVisitor& v) { visit(v); }
   std::string extra_repr() const { return repr_text(); }
 };
@@ -76,7 +76,7 @@ struct TENON_API InstanceNorm1d final : Module<InstanceNorm1d>, InstanceNormStat
 struct TENON_API InstanceNorm2d final : Module<InstanceNorm2d>, InstanceNormState {
   InstanceNorm2d(int64_t num_features, const InstanceNormOptions& options = {})
       : InstanceNormState(num_features, options) {}
-  Tensor forward(const Tensor& x) { return normalise(x, 4, "InstanceNorm2d"); }
+  Tensor forward(const Tensor& x) { return normalize(x, 4, "InstanceNorm2d"); }
   void fields(FieldVisitor& v) { visit(v); }
   std::string extra_repr() const { return repr_text(); }
 };
@@ -85,7 +85,7 @@ struct TENON_API InstanceNorm2d final : Module<InstanceNorm2d>, InstanceNormStat
 struct TENON_API InstanceNorm3d final : Module<InstanceNorm3d>, InstanceNormState {
   InstanceNorm3d(int64_t num_features, const InstanceNormOptions& options = {})
       : InstanceNormState(num_features, options) {}
-  Tensor forward(const Tensor& x) { return normalise(x, 5, "InstanceNorm3d"); }
+  Tensor forward(const Tensor& x) { return normalize(x, 5, "InstanceNorm3d"); }
   void fields(FieldVisitor& v) { visit(v); }
   std::string extra_repr() const { return repr_text(); }
 };

@@ -26,7 +26,7 @@ BatchNormState::BatchNormState(int64_t n, const BatchNormOptions& o) : num_featu
   }
 }
 
-Tensor BatchNormState::normalise(const Tensor& x, const char* layer) {
+Tensor BatchNormState::normalize(const Tensor& x, const char* layer) {
   if (x.size(1) != num_features)
     throw ShapeError(fmt::format(
         "{}: was made for num_features={} channels, got an input of shape {}, which has {}{}",
@@ -41,7 +41,7 @@ Tensor BatchNormState::normalise(const Tensor& x, const char* layer) {
       momentum = 1.0 / static_cast<double>(num_batches_tracked.item<int64_t>());
   }
   if (auto* all = sync && training ? detail::Lockstep::current() : nullptr)
-    return detail::normalise_together(*all, *this, x, momentum);
+    return detail::normalize_together(*all, *this, x, momentum);
   return batch_norm(x, running_mean, running_var, weight, bias, training || !running_mean.defined(),
                     momentum, options.eps);
 }
@@ -71,17 +71,17 @@ void require_rank(const Tensor& x, int64_t low, int64_t high, const char* layer,
 
 Tensor BatchNorm1d::forward(const Tensor& x) {
   require_rank(x, 2, 3, "BatchNorm1d", "(N, C) or (N, C, L)");
-  return normalise(x, "BatchNorm1d");
+  return normalize(x, "BatchNorm1d");
 }
 
 Tensor BatchNorm2d::forward(const Tensor& x) {
   require_rank(x, 4, 4, "BatchNorm2d", "(N, C, H, W)");
-  return normalise(x, "BatchNorm2d");
+  return normalize(x, "BatchNorm2d");
 }
 
 Tensor BatchNorm3d::forward(const Tensor& x) {
   require_rank(x, 5, 5, "BatchNorm3d", "(N, C, D, H, W)");
-  return normalise(x, "BatchNorm3d");
+  return normalize(x, "BatchNorm3d");
 }
 
 LayerNorm::LayerNorm(const Shape& shape, const LayerNormOptions& o)

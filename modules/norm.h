@@ -42,7 +42,7 @@ struct TENON_API BatchNormState {
 
  protected:
   // Returns x of shape (N, num_features, …) normalized; errors begin with `layer`.
-  Tensor normalise(const Tensor& x, const char* layer);
+  Tensor normalize(const Tensor& x, const char* layer);
   void visit(FieldVisitor& v);
   std::string repr_text() const;
 };

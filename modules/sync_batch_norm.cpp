@@ -41,9 +41,9 @@ void follow(const Tensor& running, const Tensor& value, double momentum) {
   Tensor(running).copy_(running * (1 - momentum) + value.to(running.dtype()) * momentum);
 }
 
-// The parts, each normalised by the mean and the variance of all. Runs in the first part, whose
+// The parts, each normalized by the mean and the variance of all. Runs in the first part, whose
 // device has the running statistics.
-std::vector<Tensor> normalised(const std::vector<Tensor>& parts, const BatchNormState& layer,
+std::vector<Tensor> normalized(const std::vector<Tensor>& parts, const BatchNormState& layer,
                                double momentum) {
   int64_t elements = 0;
   for (const Tensor& x : parts) elements += x.numel() / std::max<int64_t>(x.size(1), 1);
@@ -54,19 +54,19 @@ std::vector<Tensor> normalised(const std::vector<Tensor>& parts, const BatchNorm
         elements, path_suffix()));
   const auto count = static_cast<double>(elements);
   const Tensor mean = sum_of_all(parts, [](const Tensor& x) { return x; }) / count;
-  std::vector<Tensor> centred;
-  for (const Tensor& x : parts) centred.push_back(x - by_channel(mean, x));
-  const Tensor var = sum_of_all(centred, [](const Tensor& x) { return square(x); }) / count;
+  std::vector<Tensor> centered;
+  for (const Tensor& x : parts) centered.push_back(x - by_channel(mean, x));
+  const Tensor var = sum_of_all(centered, [](const Tensor& x) { return square(x); }) / count;
   follow(layer.running_mean, mean.detach(), momentum);
   follow(layer.running_var, var.detach() * (count / (count - 1)), momentum);
   const Tensor scale = rsqrt(var + layer.options.eps);
-  for (Tensor& x : centred) x = x * by_channel(scale, x);
-  return centred;
+  for (Tensor& x : centered) x = x * by_channel(scale, x);
+  return centered;
 }
 
 }  // namespace
 
-Tensor normalise_together(Lockstep& all, const BatchNormState& layer, const Tensor& x,
+Tensor normalize_together(Lockstep& all, const BatchNormState& layer, const Tensor& x,
                           double momentum) {
   if (!is_floating_point(x.dtype()))
     throw DTypeError(fmt::format("SyncBatchNorm: the input is {}, but must be floating{}",
@@ -80,7 +80,7 @@ Tensor normalise_together(Lockstep& all, const BatchNormState& layer, const Tens
   // Sums of half types would lose what is small.
   const bool half = x.dtype() != f64 && x.dtype() != f32;
   Tensor y = all.exchange(&layer, half ? x.to(f32) : x, [&](const std::vector<Tensor>& parts) {
-    return normalised(parts, layer, momentum);
+    return normalized(parts, layer, momentum);
   });
   if (layer.weight.defined()) y = y * by_channel(layer.weight, y);
   if (layer.bias.defined()) y = y + by_channel(layer.bias, y);
@@ -101,7 +101,7 @@ Tensor SyncBatchNorm::forward(const Tensor& x) {
     throw ShapeError(fmt::format(
         "SyncBatchNorm: expected an input of shape (N, C) or (N, C, …), got one of shape {}{}",
         x.shape(), path_suffix()));
-  return normalise(x, "SyncBatchNorm");
+  return normalize(x, "SyncBatchNorm");
 }
 
 std::string SyncBatchNorm::extra_repr() const {

@@ -1,4 +1,4 @@
-// How a batch normalisation computes with all parts of a batch.
+// How a batch normalization computes with all parts of a batch.
 #pragma once
 
 #include <tenon/modules/lockstep.h>
@@ -6,9 +6,9 @@
 
 namespace tenon::nn::detail {
 
-// Normalises this part's x by mean and variance of what all parts have given, and brings the
+// Normalizes this part's x by mean and variance of what all parts have given, and brings the
 // running statistics up to date.
-Tensor normalise_together(Lockstep& all, const BatchNormState& layer, const Tensor& x,
+Tensor normalize_together(Lockstep& all, const BatchNormState& layer, const Tensor& x,
                           double momentum);
 
 }  // namespace tenon::nn::detail

@@ -1,4 +1,4 @@
-// Normalisation and softmax: rows that registers, a warp or a block hold and longer ones, channels
+// Normalization and softmax: rows that registers, a warp or a block hold and longer ones, channels
 // of every size.
 #pragma once
 

@@ -81,8 +81,7 @@ BOOST_AUTO_TEST_CASE(an_overlay_passes_by_its_own_plans_alone) {
 BOOST_AUTO_TEST_CASE(an_overlay_over_another_device_is_compared_with_the_cpu) {
   const Folder folder;
   setenv("TENON_PLUGIN_PATH", (build_dir() + "/tests/sim").c_str(), 1);
-  const auto over_sim = plugin("conformance/libtenon_faulty_over_sim.so");
-  const auto outcome = run(folder, over_sim + "--op relu --dtype f32");
+  const auto outcome = run(folder, plugin("conformance/libtenon_faulty_over_sim.so") + "--op relu");
   unsetenv("TENON_PLUGIN_PATH");
   require_line(outcome, 1,
                {"sim:0: sim 1.0 (", "with the overlay faulty_over_sim 1.0 (",

@@ -161,7 +161,7 @@ BOOST_AUTO_TEST_CASE(the_same_bits_twice, *devices(2)) {
   auto run = [] { return trained(nn::DataParallel(mlp(2), {"cuda:0", "cuda:1"}), "cuda:0", 5); };
   const auto first = run();
   for (int i = 0; i < 2; ++i) BOOST_TEST((run() == first));
-  // Batch normalisation sees half a batch on each device, so the reference is two devices of the
+  // Batch normalization sees half a batch on each device, so the reference is two devices of the
   // cpu.
   BOOST_TEST(largest_difference(
                  first, trained(nn::DataParallel(mlp(2), {"cpu:0", "cpu:1"}), "cpu:0", 5)) < 1e-3);

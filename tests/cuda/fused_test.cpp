@@ -238,10 +238,10 @@ BOOST_AUTO_TEST_CASE(rows_of_any_layout) {
   };
   for (auto& [first, second] : pairs) {
     FusedCase c;
-    const auto x = c.in(first), y = c.in(second), centred = c.of("sub", {x, y}),
+    const auto x = c.in(first), y = c.in(second), centered = c.of("sub", {x, y}),
                norm =
-                   c.of("rsqrt", {c.with("add", c.of("mean", {c.of("square", {centred})}), 1e-5)});
-    c.out(c.of("mul", {centred, norm}));
+                   c.of("rsqrt", {c.with("add", c.of("mean", {c.of("square", {centered})}), 1e-5)});
+    c.out(c.of("mul", {centered, norm}));
     c.out(norm);
     require_one_kernel(c, first.shape().str() + " and " + second.shape().str());
   }

@@ -112,7 +112,7 @@ BOOST_AUTO_TEST_CASE(crops_reach_every_place) {
   BOOST_TEST((padded.shape() == Shape{1, 4, 4}));
 }
 
-BOOST_AUTO_TEST_CASE(normalised_as_to_float_does) {
+BOOST_AUTO_TEST_CASE(normalized_as_to_float_does) {
   const ToFloat how{.mean = {0.1, 0.2, 0.3}, .std = {0.5, 0.25, 2}};
   const Tensor x = pictures(2).data();
   const std::vector<float> expected = to_float(x, how).to_vector<float>();

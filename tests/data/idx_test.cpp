@@ -173,9 +173,9 @@ BOOST_AUTO_TEST_CASE(a_folder_as_mnists) {
        std::vector<float>{250 / 255.f, 251 / 255.f, 252 / 255.f, 253 / 255.f, 254 / 255.f, 1}));
   BOOST_TEST(second.target.item<int>() == 9);
 
-  const Batch normalised = mnist(folder.path(), true, {.pixels = {.mean = {0.5}, .std = {0.25}}})
+  const Batch normalized = mnist(folder.path(), true, {.pixels = {.mean = {0.5}, .std = {0.25}}})
                                .get_batch(std::vector<int64_t>{0});
-  BOOST_TEST(normalised.data.to_vector<float>()[0] == -2);
+  BOOST_TEST(normalized.data.to_vector<float>()[0] == -2);
 }
 
 BOOST_AUTO_TEST_CASE(folders_that_do_not_fit_together_are_refused) {
@@ -214,7 +214,7 @@ BOOST_AUTO_TEST_CASE(mnist_itself, *boost::unit_test::precondition(HasData{"mnis
     std::vector<int> count(10);
     for (int label : set.target().to_vector<int>()) ++count[label];
     for (int label = 0; label < 10; ++label) BOOST_TEST(count[label] > (train ? 5'000 : 800));
-    // The mean that everybody normalises by.
+    // The mean that everybody normalizes by.
     double sum = 0;
     for (uint8_t pixel : set.data().to_vector<uint8_t>()) sum += pixel;
     BOOST_TEST(std::abs(sum / static_cast<double>(set.data().numel()) / 255 - 0.1307) < 0.003);

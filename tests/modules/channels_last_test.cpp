@@ -132,7 +132,7 @@ BOOST_AUTO_TEST_CASE(a_network_of_a_half_type_keeps_the_order) {
   for (auto& map : last.maps) BOOST_TEST(map.is_contiguous(channels_last));
 }
 
-// Pooling, normalisation and dropout of the cpu's kernels, which need no overlay.
+// Pooling, normalization and dropout of the cpu's kernels, which need no overlay.
 BOOST_AUTO_TEST_CASE(layers_without_convolutions_copy_nothing) {
   manual_seed(3);
   Tensor rows = randn({3, 19, 9, 11}), last = rows.to(channels_last);

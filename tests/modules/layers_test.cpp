@@ -81,7 +81,7 @@ BOOST_AUTO_TEST_CASE(pooling) {
                  {0.15, 0.25, 0.35, 1.75, 1.85, 1.95});
 }
 
-BOOST_AUTO_TEST_CASE(batch_normalisation) {
+BOOST_AUTO_TEST_CASE(batch_normalization) {
   nn::BatchNorm1d norm(3, {.tensor = in_f64});
   Tensor x = square(ramp({4, 3}));
   require_values(norm(x), {4, 3},
@@ -111,7 +111,7 @@ BOOST_AUTO_TEST_CASE(batch_normalisation) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(batch_normalisation_with_plain_averages_or_none) {
+BOOST_AUTO_TEST_CASE(batch_normalization_with_plain_averages_or_none) {
   Tensor x = ramp({1, 2, 4, 4});
   nn::BatchNorm2d average(2, {.momentum = std::nullopt, .tensor = in_f64});
   average(x);
@@ -126,7 +126,7 @@ BOOST_AUTO_TEST_CASE(batch_normalisation_with_plain_averages_or_none) {
   BOOST_TEST(none.state_dict().size() == 0u);
 }
 
-BOOST_AUTO_TEST_CASE(layer_normalisation) {
+BOOST_AUTO_TEST_CASE(layer_normalization) {
   Tensor x = square(ramp({4, 3}));
   require_values(filled(nn::LayerNorm(3, {.tensor = in_f64}))(x), {4, 3},
                  {-1.1354928, -0.3593285, 0.050792, -1.1748262, -0.245754, -0.0107888, 0.0530502,

@@ -1,4 +1,4 @@
-// Recurrent layers, attention, and the normalisations of groups, instances and by root mean square.
+// Recurrent layers, attention, and the normalizations of groups, instances and by root mean square.
 #include <string>
 #include <vector>
 
@@ -103,7 +103,7 @@ BOOST_AUTO_TEST_CASE(attention_has_the_names_of_pytorch_and_attends) {
   BOOST_TEST(!none.defined());
 }
 
-BOOST_AUTO_TEST_CASE(normalisations) {
+BOOST_AUTO_TEST_CASE(normalizations) {
   const Tensor x = randn({2, 6, 4, 4}) * 3.0 + 1.0;
   nn::GroupNorm groups(3, 6);
   BOOST_TEST(std::abs(groups(x).reshape({6, 32}).select(0, 4).mean().item<float>()) < 1e-5);

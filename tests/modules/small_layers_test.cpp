@@ -196,7 +196,7 @@ BOOST_AUTO_TEST_CASE(bilinear) {
   require_error<ValueError>([] { nn::Bilinear(0, 3, 2); }, "in1_features is 0");
 }
 
-BOOST_AUTO_TEST_CASE(distances_and_normalisations) {
+BOOST_AUTO_TEST_CASE(distances_and_normalizations) {
   const Tensor x = ramp({2, 3}), y = square(x);
   require_values(nn::CosineSimilarity()(x, y), {2}, {-0.9848752, -0.9761871});
   require_values(nn::CosineSimilarity(0)(x, y), {3}, {-0.9754918, -0.9833822, -1});

@@ -112,7 +112,7 @@ BOOST_AUTO_TEST_CASE(running_statistics_are_those_of_all_batches) {
   BOOST_TEST(net.norm.running_mean.item() == 4);
 }
 
-BOOST_AUTO_TEST_CASE(every_batch_normalisation_is_computed_again) {
+BOOST_AUTO_TEST_CASE(every_batch_normalization_is_computed_again) {
   Mixed net;
   net.eval();
   const std::vector<Tensor> batches = {tensor({1, 3}, {2, 1, 1, 1, 1}),

@@ -65,7 +65,7 @@ BOOST_AUTO_TEST_CASE(an_encoder_layer_with_masks_of_both_kinds) {
        0.373166293});
 }
 
-BOOST_AUTO_TEST_CASE(a_causal_encoder_layer_that_normalises_first) {
+BOOST_AUTO_TEST_CASE(a_causal_encoder_layer_that_normalizes_first) {
   auto layer = filled(nn::TransformerEncoderLayer(4, 2,
                                                   {.dim_feedforward = 6,
                                                    .dropout = 0,

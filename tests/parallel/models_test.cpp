@@ -50,7 +50,7 @@ void require_alike_on_any_number(const Make& make, const LossOf& loss_of) {
 
 // The batches have parts that differ in size.
 
-BOOST_AUTO_TEST_CASE(resnet18_with_synchronised_normalisation) {
+BOOST_AUTO_TEST_CASE(resnet18_with_synchronized_normalization) {
   const auto make = [] {
     ResNet18 net(3, 4);
     nn::SyncBatchNorm::convert_sync_batchnorm(net);

@@ -1,4 +1,4 @@
-// Batch normalisation over all devices is that of the whole batch.
+// Batch normalization over all devices is that of the whole batch.
 #include <functional>
 
 #include <tenon/tenon.h>

@@ -71,7 +71,7 @@ BOOST_AUTO_TEST_CASE(convolutions) {
   convolution(tensor({2, 6, 5, 4})).in(tensor({5})).refused(ConvRequest::from, "bias must be (6)");
 }
 
-BOOST_AUTO_TEST_CASE(normalisations) {
+BOOST_AUTO_TEST_CASE(normalizations) {
   const auto of = BatchNormRequest::from;
   Ask good = batch_norm(true);
   good.out(tensor({2, 3, 4})).no_out().no_out().no_out().no_out();
@@ -113,7 +113,7 @@ BOOST_AUTO_TEST_CASE(normalisations) {
   Ask scaled("rms_norm");
   scaled.in(tensor({4, 6}, TN_BF16)).in(tensor({6})).out(tensor({4, 6}, TN_BF16)).no_out();
   const auto m = scaled.set("normalized_ndim", 1).number("eps", 0.5).read(LayerNormRequest::from);
-  BOOST_TEST((m.rows == 4 && m.size == 6 && m.weight && !m.bias && !m.centred && m.eps == 0.5));
+  BOOST_TEST((m.rows == 4 && m.size == 6 && m.weight && !m.bias && !m.centered && m.eps == 0.5));
   BOOST_TEST(m.parameters == TN_F32);
   const auto groups = [](int64_t count, const tn_tensor_desc& mean) {
     Ask ask("group_norm");

@@ -108,7 +108,7 @@ BOOST_AUTO_TEST_CASE(sums_are_those_of_one_device_and_the_same_bits_twice) {
   auto two = [] { return trained(nn::DataParallel(mlp(2), {"sim:0", "sim:1"}), "sim:0", 10); };
   auto first = two();
   for (int i = 0; i < 3; ++i) BOOST_TEST((two() == first));
-  // Batch normalisation sees half a batch on each device, so the reference is two devices of the
+  // Batch normalization sees half a batch on each device, so the reference is two devices of the
   // cpu.
   BOOST_TEST(largest_difference(
                  first, trained(nn::DataParallel(mlp(2), {"cpu:0", "cpu:1"}), "cpu:0", 10)) < 1e-3);

@@ -140,7 +140,7 @@ void check_all_values(const char* from, Saved saved, const char* to, Loaded load
       number(saved), clear(loaded);
       const LoadReport report = save_and_load(saved, loaded, {}, form);
       BOOST_TEST(report.complete());
-      BOOST_TEST(report.loaded() == 9u);  // 2 weights, 2 biases, 5 of the normalisation
+      BOOST_TEST(report.loaded() == 9u);  // 2 weights, 2 biases, 5 of the normalization
       BOOST_TEST((state_values(loaded) == state_values(saved)));
     }
 }

@@ -134,23 +134,23 @@ Tensor cov(const Tensor& x, int64_t correction, const Tensor& fweights, const Te
   check_weights(fweights, "fweights", observations, true);
   check_weights(aweights, "aweights", observations, false);
   const DType t = dtype_of(rows);
-  Tensor weights, centred, divisor;
+  Tensor weights, centered, divisor;
   if (fweights.defined()) weights = fweights.to(t);
   if (aweights.defined()) weights = weights.defined() ? weights * aweights.to(t) : aweights.to(t);
   if (weights.defined()) {
     const Tensor total = sum(weights);
-    centred = rows - sum(rows * weights, 1, true) / total;
+    centered = rows - sum(rows * weights, 1, true) / total;
     const double c = static_cast<double>(correction);
     divisor = aweights.defined() && correction != 0
                   ? total - sum(weights * aweights.to(t)) / total * c
                   : total - c;
   } else {
-    centred = rows - mean(rows, 1, true);
+    centered = rows - mean(rows, 1, true);
     divisor = constant(static_cast<double>(observations) - static_cast<double>(correction), t,
                        rows.device());
   }
-  const Tensor weighted = weights.defined() ? centred * weights : centred;
-  const Tensor y = matmul(centred, transpose(weighted, 0, 1)) / maximum(divisor, 0);
+  const Tensor weighted = weights.defined() ? centered * weights : centered;
+  const Tensor y = matmul(centered, transpose(weighted, 0, 1)) / maximum(divisor, 0);
   return shape_of(x).size() < 2 ? reshape(y, {}) : y;
 }
 

@@ -11,12 +11,12 @@
 
 namespace tenon {
 
-// Returns how many of the last dimensions of x are normalised. In a file it may be any number.
+// Returns how many of the last dimensions of x are normalized. In a file it may be any number.
 inline int64_t normalized_ndim(const Infer& infer, const TensorDesc& x) {
   const int64_t count = infer.attrs.get_int("normalized_ndim");
   if (count < 0 || std::cmp_greater(count, x.shape.size()))
     infer.shape_error(
-        fmt::format("{} dimensions are normalised, and x has shape {}", count, x.shape));
+        fmt::format("{} dimensions are normalized, and x has shape {}", count, x.shape));
   return count;
 }
 
@@ -56,7 +56,7 @@ inline void fused_gradient(const Op& backward, const GradContext& c, const Attrs
   for (size_t i = 0; i < 3; ++i) g[i] = grads[i];
 }
 
-// The rows of a matrix normalised by the operator of layer_norm, without weight and bias: y, and
+// The rows of a matrix normalized by the operator of layer_norm, without weight and bias: y, and
 // mean and invstd of each row.
 Outputs normalize_rows(const Tensor& x, double eps);
 // The gradient of its x; it has none itself.

@@ -40,7 +40,7 @@ void infer_group_norm_backward(Infer& infer) {
   for (int i = 0; i < 2; ++i) infer.output(parameter_gradient_type(infer), {shape_of(x)[1]});
 }
 
-// The gradients of weight and bias, with `h` the normalised x.
+// The gradients of weight and bias, with `h` the normalized x.
 void parameter_gradients(const Tensor& g, const Tensor& h, Grads out) {
   const Shape dims = dims_beside_channels(shape_of(g));
   out[1] = sum(g * h.reshape(shape_of(g)), dims);

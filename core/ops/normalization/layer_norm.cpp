@@ -18,7 +18,7 @@ Shape last_dims(size_t rank, int64_t count) {
   return dims;
 }
 
-// The dimensions before the normalised ones, and those themselves.
+// The dimensions before the normalized ones, and those themselves.
 Shape leading(const Shape& shape, int64_t count) {
   return Shape(shape.span().first(shape.size() - static_cast<size_t>(count)));
 }

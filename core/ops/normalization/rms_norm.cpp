@@ -13,7 +13,7 @@ namespace tenon {
 
 namespace {
 
-// The dimensions that are normalised together, of a call of either operator on this x.
+// The dimensions that are normalized together, of a call of either operator on this x.
 struct NormalizedDims {
   Shape dims, normalized, rows, rows_kept;
   NormalizedDims(const Shape& x, const Attrs& attrs) {

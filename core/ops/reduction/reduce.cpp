@@ -105,8 +105,8 @@ void var_gradient(const GradContext& c, Grads g) {
   const Tensor& x = c.input(0);
   double n = static_cast<double>(reduced_count(c.input_shape(0), dims_of(c))) -
              static_cast<double>(c.attrs.get_int("correction"));
-  Tensor centred = x - mean(x, dims_of(c), true);
-  g[0] = spread(c, c.grad() * (2.0 / std::max(n, 0.0))) * centred;
+  Tensor centered = x - mean(x, dims_of(c), true);
+  g[0] = spread(c, c.grad() * (2.0 / std::max(n, 0.0))) * centered;
 }
 
 void decompose_mean(const Call& call, Outputs& out) {

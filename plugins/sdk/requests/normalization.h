@@ -138,7 +138,7 @@ struct LayerNormRequest {
   // The type of weight and bias, and of their gradients.
   tn_dtype parameters = dtype;
   // False for "rms_norm", which has neither means nor a bias.
-  bool centred = true;
+  bool centered = true;
 
   // Reads "layer_norm" or "rms_norm", or the gradient of one of them.
   static LayerNormRequest from(const Request& request);
@@ -147,7 +147,7 @@ struct LayerNormRequest {
 inline LayerNormRequest LayerNormRequest::from(const Request& request) {
   require_op(request, {"layer_norm", "layer_norm_backward", "rms_norm", "rms_norm_backward"});
   const bool backward = request.op().ends_with("_backward"),
-             centred = request.op().starts_with("layer_");
+             centered = request.op().starts_with("layer_");
   auto& x = request.input(backward ? 1 : 0);
   const int64_t inner = request.get_int("normalized_ndim");
   if (inner < 1 || inner > x.rank)
@@ -156,23 +156,23 @@ inline LayerNormRequest LayerNormRequest::from(const Request& request) {
                      .rows = 1,
                      .size = 1,
                      .weight = request.has_input(backward ? 2 : 1),
-                     .bias = centred && !backward && request.has_input(2),
+                     .bias = centered && !backward && request.has_input(2),
                      .eps = backward ? 0 : request.get_float("eps"),
-                     .centred = centred};
+                     .centered = centered};
   for (uint32_t d = 0; d < x.rank; ++d) (d + inner < x.rank ? r.rows : r.size) *= x.shape[d];
   const tn_dtype t = r.dtype;
-  r.parameters =
-      backward ? gradients_dtype(request, t) : parameters_dtype(request, t, {1, centred ? 2u : 1u});
+  r.parameters = backward ? gradients_dtype(request, t)
+                          : parameters_dtype(request, t, {1, centered ? 2u : 1u});
   const int64_t all = r.rows * r.size;
   const Place values{"x", all, t}, weight{"weight", r.size, r.parameters, true},
       bias{"bias", r.size, r.parameters, true}, g{"the gradient", all, t},
       mean{"mean", r.rows, statistics_dtype(t)}, invstd{"invstd", r.rows, statistics_dtype(t)};
   const auto optional = [](Place place) { return place.optional = true, place; };
-  if (backward && centred)
+  if (backward && centered)
     require_places(request, {g, values, weight, mean, invstd}, {optional(values), weight, bias});
   else if (backward)
     require_places(request, {g, values, weight, invstd}, {optional(values), weight});
-  else if (centred)
+  else if (centered)
     require_places(request, {values, weight, bias}, {values, optional(mean), optional(invstd)});
   else
     require_places(request, {values, weight}, {values, optional(invstd)});

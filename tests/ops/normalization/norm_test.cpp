@@ -17,13 +17,13 @@ BOOST_AUTO_TEST_CASE(batch_norm_gradients) {
       std::string name = "batch_norm " + shape.str();
       Tensor x = sample(shape), w = sample({2}, 1), b = sample({2}, 2), mean = sample({2}, 3),
              var = positive({2}, 4);
-      auto normalise = [&](const Tensor& input, const Tensor& weight, const Tensor& bias) {
+      auto normalize = [&](const Tensor& input, const Tensor& weight, const Tensor& bias) {
         return batch_norm(input, mean.clone(), var.clone(), weight, bias, training);
       };
-      check_gradients([&](auto& v) { return normalise(v[0], v[1], v[2]); }, {x, w, b}, name, 1e-5);
-      check_gradients([&](auto& v) { return normalise(v[0], Tensor(), Tensor()); }, {x},
+      check_gradients([&](auto& v) { return normalize(v[0], v[1], v[2]); }, {x, w, b}, name, 1e-5);
+      check_gradients([&](auto& v) { return normalize(v[0], Tensor(), Tensor()); }, {x},
                       name + " without weight", 1e-5);
-      check_gradients([&](auto& v) { return normalise(x, v[0], v[1]); }, {w, b},
+      check_gradients([&](auto& v) { return normalize(x, v[0], v[1]); }, {w, b},
                       name + " without input", 1e-5);
     }
 }

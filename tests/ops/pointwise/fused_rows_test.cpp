@@ -1,5 +1,5 @@
 // Programs of `fused` that reduce rows: they have the bits of their members run one by one, for
-// every reduction and for the shapes that normalisations and losses have; and what no program can
+// every reduction and for the shapes that normalizations and losses have; and what no program can
 // reduce.
 #include "ops/pointwise/fused_rows.h"
 
@@ -41,10 +41,10 @@ std::pair<uint64_t, std::set<std::string>> fused_runs(F&& f) {
 void fused_layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   FusedCase c;
   const auto in = c.in(x), w = c.in(weight), b = c.in(bias);
-  const auto centred = c.of("sub", {in, c.of("mean", {in})});
-  const auto var = c.of("mean", {c.of("square", {centred})});
+  const auto centered = c.of("sub", {in, c.of("mean", {in})});
+  const auto var = c.of("mean", {c.of("square", {centered})});
   const auto scale = c.of("rsqrt", {c.with("add", var, 1e-5)});
-  c.out(c.of("add", {c.of("mul", {c.of("mul", {centred, scale}), w}), b}));
+  c.out(c.of("add", {c.of("mul", {c.of("mul", {centered, scale}), w}), b}));
   c.out(scale);
   c.run();
 }
@@ -131,7 +131,7 @@ BOOST_AUTO_TEST_CASE(a_short_row_does_not_depend_on_its_neighbours) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(normalisations_and_losses_of_primitives) {
+BOOST_AUTO_TEST_CASE(normalizations_and_losses_of_primitives) {
   for (const DType dtype : {f32, f64, bf16, f16})
     for (const Shape& shape : {Shape{1, 1}, Shape{5, 7}, Shape{1, 256}, Shape{33, 65},
                                Shape{64, 1000}, Shape{2, 3, 4096}, Shape{3, 50257}}) {

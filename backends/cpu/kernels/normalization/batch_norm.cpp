@@ -31,7 +31,7 @@ void for_channels(const BatchNorm& s, int64_t unit, F&& body) {
 }
 
 // Halves of one channel that are kept in f32, in the second-level cache, while its statistics are
-// computed and it is normalised: they are converted once.
+// computed and it is normalized: they are converted once.
 constexpr int64_t kKept = 32 * 1024;
 bool keeps_channel(const BatchNorm& s) {
   return has_16_bits(s.dtype) && s.training && s.size > 1 && s.n * s.size <= kKept;
@@ -244,7 +244,7 @@ void forward(const BatchNorm& s, const RowBuffers<T>& buffers, const Finish& fin
                  shift = p.bias ? of(p.bias) : Vec<T>{};
     return [=](Vec<T> v, Vec<T>) { return Vec<T>((v - m) * scale + shift); };
   };
-  const auto normalise = [&](const Part& part, T* buffer) {
+  const auto normalize = [&](const Part& part, T* buffer) {
     for_elements<T>(s, part, x, x, y, buffer, element, [&](int64_t first, int64_t count) {
       if (finish) finish(static_cast<T*>(run.outputs[0]) + first, count, with);
     });
@@ -254,14 +254,14 @@ void forward(const BatchNorm& s, const RowBuffers<T>& buffers, const Finish& fin
     statistics<T>(s, run, p, 0, s.c, mean, invstd, nullptr);
     return parallel_for(s.n, std::max<int64_t>(1, kGrain / 2 / std::max<int64_t>(1, s.c)),
                         [&](int64_t begin, int64_t end, uint32_t) {
-                          normalise({begin, end, 0, s.c}, nullptr);
+                          normalize({begin, end, 0, s.c}, nullptr);
                         });
   }
   for_channels(s, 64 / sizeof(T), [&](int64_t c0, int64_t c1, uint32_t slot) {
     T* buffer = buffers.of(run, slot);
     if (!keeps_channel(s)) {
       statistics(s, run, p, c0, c1, mean, invstd, buffer);
-      return normalise({0, s.n, c0, c1}, buffer);
+      return normalize({0, s.n, c0, c1}, buffer);
     }
     for (int64_t c = c0; c < c1; ++c) {
       statistics(s, run, p, c, c + 1, mean, invstd, buffer);

@@ -24,7 +24,7 @@ struct LayerNorm : sdk::LayerNormRequest {
 template <class T>
 std::pair<T, T> statistics(const LayerNorm& s, const T* x) {
   RowMoments moments{};
-  if (s.centred)
+  if (s.centered)
     moments = moments_of_row(s.size, x);
   else
     moments.squares = sums_of_row<1, T>(s.size, [&](int64_t i, auto part, Vec<T>(&acc)[1]) {
@@ -45,8 +45,8 @@ void forward(const LayerNorm& s, const RowBuffers<T>& buffers, const tn_run& run
   const T* bias = parameter(s.bias, 2, own + (own ? s.size : 0));
   const RowsIn<T> x(run.inputs[0], s.dtype);
   const RowsOut<T> y(run.outputs[0], s.dtype);
-  auto *means = s.centred ? static_cast<T*>(run.outputs[1]) : nullptr,
-       *invstds = static_cast<T*>(run.outputs[s.centred ? 2 : 1]);
+  auto *means = s.centered ? static_cast<T*>(run.outputs[1]) : nullptr,
+       *invstds = static_cast<T*>(run.outputs[s.centered ? 2 : 1]);
   parallel_for(s.rows, s.grain(), [&](int64_t begin, int64_t end, uint32_t slot) {
     T* buffer = buffers.of(run, slot);
     for (int64_t r = begin; r < end; ++r) {
@@ -96,7 +96,7 @@ void backward_row(const LayerNorm& s, const BackwardRow<T>& row, const T* weight
       acc[1] += k * ((load(x + i, part) - mean) * invstd);
     });
     const double size = static_cast<double>(s.size);
-    if (s.centred) a = static_cast<T>(sums[0] / size);
+    if (s.centered) a = static_cast<T>(sums[0] / size);
     b = static_cast<T>(sums[1] / size);
   }
   for_lanes<T>(s.size,
@@ -108,7 +108,7 @@ void backward_row(const LayerNorm& s, const BackwardRow<T>& row, const T* weight
                  }
                  if (!gw) return;
                  store<T>(gw + i, load(gw + i, part) + gi * h, part);
-                 if (s.centred) store<T>(gb + i, load(gb + i, part) + gi, part);
+                 if (s.centered) store<T>(gb + i, load(gb + i, part) + gi, part);
                });
 }
 
@@ -136,10 +136,10 @@ void backward(const LayerNorm& s, const BackwardSpace<T>& space, const tn_run& r
   const RowsIn<T> g(run.inputs[0], s.dtype), x(run.inputs[1], s.dtype);
   const T* weight =
       s.weight ? RowsIn<T>(run.inputs[2], s.parameters).read(0, s.size, own) : nullptr;
-  auto *means = s.centred ? static_cast<const T*>(run.inputs[3]) : nullptr,
-       *invstds = static_cast<const T*>(run.inputs[s.centred ? 4 : 3]);
+  auto *means = s.centered ? static_cast<const T*>(run.inputs[3]) : nullptr,
+       *invstds = static_cast<const T*>(run.inputs[s.centered ? 4 : 3]);
   const RowsOut<T> gx(run.outputs[0], s.dtype), gweight(run.outputs[1], s.parameters),
-      gbias(s.centred ? run.outputs[2] : nullptr, s.parameters);
+      gbias(s.centered ? run.outputs[2] : nullptr, s.parameters);
   const bool sums = gweight || gbias;
   // Each chunk of rows has sums of its own, whichever thread works on it.
   parallel_for(space.chunks, 1, [&](int64_t begin, int64_t end, uint32_t slot) {

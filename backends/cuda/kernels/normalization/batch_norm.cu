@@ -1,4 +1,4 @@
-// Normalisation of each channel of x (n, c, …) over all other dimensions. Statistics are reductions
+// Normalization of each channel of x (n, c, …) over all other dimensions. Statistics are reductions
 // (reduce.h) into the workspace, a thread a channel turns them into what the elements need, and one
 // more pass over memory applies it.
 #include <algorithm>
@@ -100,7 +100,7 @@ struct MomentsOfChannel : MomentsOf<T, T> {
 
 template <class T>
 struct Statistics {
-  const Moments* moments;  // null where the running statistics are what to normalise by
+  const Moments* moments;  // null where the running statistics are what to normalize by
   const T *running_mean, *running_var;  // then these
   T *new_mean, *new_var;                // else these, null where there are none
   T *mean, *invstd;

@@ -1,4 +1,4 @@
-// Normalisation over the last dimensions: rows of `size` elements, held in registers where they
+// Normalization over the last dimensions: rows of `size` elements, held in registers where they
 // fit.
 #include <cmath>
 

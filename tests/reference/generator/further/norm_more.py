@@ -1,4 +1,4 @@
-"""More normalisation."""
+"""More normalization."""
 
 import torch
 import torch.nn.functional as F
