@@ -1,5 +1,5 @@
-// Schedulers beyond the reference cases (conformance/cases/optimizer_schedule.h): several groups, several
-// schedulers, momentum, states and errors. The expected rates are PyTorch 2.15's.
+// Schedulers beyond the reference cases (conformance/cases/optimizer_schedule.h): several groups,
+// several schedulers, momentum, states and errors. The expected rates are PyTorch 2.15's.
 #include <cmath>
 
 #include <tenon/tenon.h>

@@ -9,9 +9,9 @@ namespace {
 constexpr int64_t kChunk = 64 * 1024;  // elements that one thread folds at a time
 // Of the accumulators side by side; a quarter of it where they are large, and so is their work.
 constexpr int64_t kAccBytes = 32 * 1024;
-constexpr int64_t kRowBytes = 2 * 1024;          // of those of rows
-constexpr int64_t kMostRounded = 2048;           // of results that are rounded to 16 bits at a time
-constexpr int64_t kFewOutputs = 64;  // below this one output is worked on by several threads
+constexpr int64_t kRowBytes = 2 * 1024;  // of those of rows
+constexpr int64_t kMostRounded = 2048;   // of results that are rounded to 16 bits at a time
+constexpr int64_t kFewOutputs = 64;      // below this one output is worked on by several threads
 constexpr int64_t kGather = 2048;
 constexpr int64_t kLeastRows = 128;  // of a chunk of columns: its sums are written, and read again
 }  // namespace
