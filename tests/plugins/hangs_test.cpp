@@ -52,7 +52,7 @@ BOOST_AUTO_TEST_CASE(the_joint_is_given_up_after_three_checks_that_hang) {
   folder.add("joint", kJoint);
   const Outcome outcome =
       run_child({tenon::test::build_dir() + "/bin/tenon", "conformance", "--section", "joint",
-                 "--limit", "2", "--no-check", "--plugin", folder.file("joint.tenon.json")},
+                 "--limit", "4", "--no-check", "--plugin", folder.file("joint.tenon.json")},
                 {"TENON_TEST_FAULT=run_hangs"}, 60);
   BOOST_TEST(outcome.status == 1, outcome.output);
   require_has(outcome.output,
@@ -71,14 +71,14 @@ BOOST_AUTO_TEST_CASE(nothing_is_left_out_where_the_last_checks_of_the_joint_hang
   folder.add("joint_streams", {{"name", "joint_streams"}, {"version", "1.0"}});
   const Outcome outcome =
       run_child({tenon::test::build_dir() + "/bin/tenon", "conformance", "--section", "joint",
-                 "--limit", "2", "--no-check", "--plugin", folder.file("joint_streams.tenon.json")},
+                 "--limit", "4", "--no-check", "--plugin", folder.file("joint_streams.tenon.json")},
                 {"TENON_TEST_FAULT=drain_stops_who_waits_for_the_end"}, 120);
   BOOST_TEST(outcome.status == 1, outcome.output);
   for (const std::string check :
        {"drain waits for what is queued", "a process with queued work returns from main",
         "a process with queued work calls exit"})
     require_has(outcome.output,
-                "FAILED joint: the end: " + check + ": did not end within 2 s and was killed");
+                "FAILED joint: the end: " + check + ": did not end within 4 s and was killed");
   BOOST_TEST(outcome.output.find("the rest") == std::string::npos, outcome.output);
   BOOST_TEST(outcome.output.find("had not ended in time") == std::string::npos, outcome.output);
 }
