@@ -93,9 +93,10 @@ void tell(int number, const char* signal, const void* place) {
 }
 
 // How often ours was put before another action; and for each signal how often it had been when
-// this thread last was in ours, since its last work began.
-std::atomic<uint32_t> installed{1};
-constinit thread_local uint32_t handled[std::size(watched)] TENON_FAST_TLS = {};
+// this thread last was in ours, since its last work began. Small, as what is thread-local has to
+// be.
+std::atomic<uint16_t> installed{1};
+constinit thread_local uint16_t handled[std::size(watched)] TENON_FAST_TLS = {};
 
 // Another handler may have put ours back as the one that was there before it, although it comes
 // after ours: then each would pass the signal on to the other for ever, so the system gets it.
