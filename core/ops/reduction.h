@@ -68,14 +68,14 @@ TENON_API Tensor amin(const Tensor& x, const Shape& dims, bool keepdim = false);
 TENON_API Tensor var(const Tensor& x, const Shape& dims = {}, int64_t correction = 1,
                      bool keepdim = false);
 template <std::same_as<bool> B>
-Tensor var(const Tensor& x, const Shape& dims, B keepdim) = delete;  // the correction comes first
+Tensor var(const Tensor& x, const Shape& dims, B keepdim) = delete;  // give the correction first
 
 // Returns the standard deviation of a floating tensor, the square root of var. Its gradient where
 // the deviation is 0 is 0. Call it as tenon::std, because `std` alone is the standard library.
 TENON_API Tensor std(const Tensor& x, const Shape& dims = {}, int64_t correction = 1,
                      bool keepdim = false);
 template <std::same_as<bool> B>
-Tensor std(const Tensor& x, const Shape& dims, B keepdim) = delete;  // the correction comes first
+Tensor std(const Tensor& x, const Shape& dims, B keepdim) = delete;  // give the correction first
 
 // Returns the variance and the mean of a floating tensor, as var and mean do.
 TENON_API std::pair<Tensor, Tensor> var_mean(const Tensor& x, const Shape& dims = {},
