@@ -131,7 +131,8 @@ BOOST_AUTO_TEST_CASE(a_failure_names_what_failed_and_not_who_waited_for_it) {
       "sim:0", [&] { mask = ones({4}, {.dtype = boolean, .device = "sim:0"}); });
   const std::string never_replayed = "this tensor is made by a stream graph of sim:0 that";
   const Tensor x = ones({4}, {.device = "sim:0"});
-  Selects select{.mask = mask};
+  Selects select;
+  select.mask = mask;
   for (const std::string& text :
        {error_of([&] { masked_select(x, mask); }), error_of([&] { select(x); })})
     BOOST_TEST((text.starts_with(never_replayed) && !has(text, "Selects")), text);
