@@ -106,13 +106,15 @@ void DynamicProgram::find_laws() {
 // with each call that was left out: it does what they say, or they say that it does not follow.
 bool DynamicProgram::find_laws_of_some() {
   constexpr int64_t kMostParts = 16;
+  // Three of so many selections lie on a line by chance.
+  constexpr size_t kLeastCalls = 5;
   for (size_t d = 0; d < calls_[0].size(); ++d)
     for (int64_t parts = 2; parts <= kMostParts; ++parts)
       for (int64_t rest = 0; rest < parts; ++rest) {
         std::vector<size_t> some;
         for (size_t i = 0; i < calls_.size(); ++i)
           if (calls_[i][d] % parts == rest) some.push_back(i);
-        if (some.size() < 3 || some.size() == calls_.size()) continue;
+        if (some.size() < kLeastCalls || some.size() == calls_.size()) continue;
         if (find_laws_of(some) != Found::laws) continue;
         size_t i = 0;
         while (i < calls_.size() && agrees(i)) ++i;
