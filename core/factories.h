@@ -123,7 +123,7 @@ TENON_API Tensor tensor_of_numbers(const NestedNumbers& values, const TensorOpti
 // Holds for the types of elements in a list in braces.
 template <class T>
 concept Element = std::same_as<T, float> || std::same_as<T, double> || std::same_as<T, int> ||
-                  std::same_as<T, long> || std::same_as<T, long long> || std::same_as<T, bool>;
+                  std::same_as<T, long> || std::same_as<T, long long>;
 // A parameter that no type fits, so that a list's type cannot be named in its place.
 enum class TypeOfList { deduced };
 
@@ -165,6 +165,17 @@ Tensor tensor(std::initializer_list<T> values, const Shape& shape,
               const TensorOptions& options = {}) {
   detail::require_values(values.size(), shape);
   return detail::tensor_of_list(values.begin(), DTypeOf<T>::value, shape, options);
+}
+// The same for truths, which no vector holds as such.
+template <std::same_as<bool> B>
+Tensor tensor(std::initializer_list<B> values) {
+  return detail::tensor_of_list(values.begin(), DType::boolean, values.size(), {});
+}
+template <std::same_as<bool> B>
+Tensor tensor(std::initializer_list<B> values, const Shape& shape,
+              const TensorOptions& options = {}) {
+  detail::require_values(values.size(), shape);
+  return detail::tensor_of_list(values.begin(), DType::boolean, shape, options);
 }
 
 // Returns a copy of the values in row-major order. The dtype is that of T: f32 for float, f64 for

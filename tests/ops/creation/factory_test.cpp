@@ -139,6 +139,9 @@ BOOST_AUTO_TEST_CASE(random_mutators) {
 
 BOOST_AUTO_TEST_CASE(a_type_that_is_named_is_the_dtype) {
   BOOST_TEST((tensor({1, 2}).dtype() == f32));
+  BOOST_TEST((tensor({true, false}).dtype() == boolean));
+  BOOST_TEST((tensor<bool>({true, false}).dtype() == boolean));
+  BOOST_TEST((tensor<bool>({true, false}, {2, 1}).dtype() == boolean));
   BOOST_TEST((tensor<int64_t>({1, 2}).dtype() == i64));
   BOOST_TEST((tensor<double>({0.1, 2}, {2, 1}).dtype() == f64));
   BOOST_TEST(tensor<double>({0.1}).item<double>() == 0.1);
