@@ -1,4 +1,4 @@
-// The examples that are not tried with the command: each learns something, for seconds.
+// The examples, run as a user runs them. Only builds without sanitizers have them.
 #include <boost/test/unit_test.hpp>
 
 #include "cli/programs.h"
@@ -177,6 +177,152 @@ BOOST_AUTO_TEST_CASE(an_interrupted_training_goes_on) {
   const auto verify =
       run_well(folder, "tenon checkpoint verify '" + (folder / "runs/latest.h5") + "'");
   BOOST_TEST(has(verify.out, "; with optimizer, loader, random, progress\n"), verify.out);
+}
+
+BOOST_AUTO_TEST_CASE(an_example_trains_saves_and_only_evaluates) {
+  Folder folder;
+  std::string model = folder / "mlp.h5", common = "mlp --synthetic --seed 3 ";
+  auto trained = run(folder, common + "--epochs 1 --save '" + model + "'");
+  BOOST_REQUIRE_MESSAGE(trained.status == 0, trained.err);
+  REQUIRE_HAS(trained.out, "epoch 1/1");
+  BOOST_TEST(last_line(trained.out).substr(0, 14) == "test accuracy ");
+  BOOST_TEST(last_line(trained.out).size() == 20u);
+  BOOST_TEST(!has(trained.out, "\r"));
+
+  auto loaded = run(folder, common + "--epochs 0 --load '" + model + "'");
+  BOOST_REQUIRE_MESSAGE(loaded.status == 0, loaded.err);
+  BOOST_TEST(last_line(loaded.out) == last_line(trained.out));
+
+  auto show = run(folder, "tenon checkpoint show '" + model + "'");
+  BOOST_TEST(show.status == 0);
+  REQUIRE_HAS(show.out, "hidden.weight");
+  REQUIRE_HAS(show.out, "(256, 784)");
+  REQUIRE_HAS(show.out, "f32");
+  auto verify = run(folder, "tenon checkpoint verify '" + model + "'");
+  BOOST_TEST(verify.status == 0);
+
+  fs::resize_file(model, fs::file_size(model) - 1);
+  for (std::string command : {"show", "verify"}) {
+    auto truncated = run(folder, "tenon checkpoint " + command + " '" + model + "'");
+    BOOST_TEST(truncated.status == 1);
+    REQUIRE_HAS(truncated.err, model);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_model_trained_on_two_devices_loads_plain_with_the_same_accuracy) {
+  Folder folder;
+  std::string model = folder / "wrapped.h5", common = "mlp --synthetic --seed 4 ";
+  auto trained = run(folder, common + "--epochs 1 --device cpu:0,cpu:1 --save '" + model + "'");
+  BOOST_REQUIRE_MESSAGE(trained.status == 0, trained.err);
+  auto plain = run(folder, common + "--epochs 0 --load '" + model + "'");
+  BOOST_REQUIRE_MESSAGE(plain.status == 0, plain.err);
+  BOOST_TEST(last_line(plain.out) == last_line(trained.out));
+  auto show = run(folder, "tenon checkpoint show '" + model + "'");
+  REQUIRE_HAS(show.out, "module.hidden.weight");
+}
+
+BOOST_AUTO_TEST_CASE(an_example_reports_mistakes_in_one_line) {
+  Folder folder;
+  struct Case {
+    std::string arguments, message;
+  };
+  const Case cases[] = {
+      {"--data /no/such/folder", "/no/such/folder"},
+      {"--synthetic --epochs 0 --load /no/such/model.h5", "/no/such/model.h5"},
+      {"--synthetic --device nonsense --epochs 0", "nonsense"},
+      {"--synthetic --device cpu:x", "cpu:x"},
+      {"--synthetic --epochs -1", "--epochs"},
+      {"--synthetic --batch-size 0", "--batch-size"},
+      {"--synthetic --batch-size -1", "\"-1\" is not a whole number from 1 to 1000000000"},
+      {"--synthetic --batch-size 99999999999999999999",
+       "\"99999999999999999999\" is not a whole number"},
+      {"--synthetic --epochs x", "\"x\" is not a whole number from 0"},
+      {"--synthetic --epochs 1e3", "\"1e3\" is not a whole number"},
+      {"--synthetic --seed -1", "\"-1\" is not a whole number from 0 to 18446744073709551615"},
+      {"--synthetic --seed 18446744073709551616", "--seed"},
+      {"--synthetic --lr nan", "\"nan\" is not a number from 0"},
+      {"--synthetic --lr -0.1", "--lr"},
+      {"--synthetic --epochs 0 --save ''", "--save"},
+      {"--synthetic --epochs 0 --load ''", "--load"},
+      {"--data ''", "--data"},
+      {"--synthetic --epochs 1000000 --save /no/such/folder/model.h5", "/no/such/folder"},
+      {"--synthetic --epochs 0 --save /no/such/folder/model.h5", "/no/such/folder"}};
+  for (auto& c : cases) {
+    auto result = run(folder, "lenet " + c.arguments);
+    BOOST_TEST(result.status == 1,
+               c.arguments << " ended with " << result.status << ": " << result.err);
+    BOOST_TEST((result.err.size() < 300 || has(c.arguments, "nonsense")),
+               result.err);  // a load report may be longer
+    REQUIRE_HAS(result.err, c.message);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(an_example_that_diverges_says_so_and_fails) {
+  Folder folder;
+  const std::string model = folder / "lost.h5";
+  auto result =
+      run(folder, "mlp --synthetic --epochs 3 --batch-size 500 --lr 1e9 --save '" + model + "'");
+  BOOST_TEST(result.status == 1);
+  REQUIRE_HAS(result.err, "nan in epoch");
+  REQUIRE_HAS(result.err, "--lr");
+  BOOST_TEST(!fs::exists(model));
+}
+
+// What decides which backend runs a program is the machine that it starts on.
+BOOST_AUTO_TEST_CASE(the_example_binary_names_no_backend) {
+  Folder folder;
+  std::string out = folder / "needed";
+  BOOST_REQUIRE(
+      std::system(
+          ("readelf -d '" + tenon::test::build_dir() + "/bin/lenet' >'" + out + "'").c_str()) == 0);
+  std::string text = slurp(out);
+  REQUIRE_HAS(text, "libtenon.so");
+  BOOST_TEST(!has(text, "libtenon_cpu"));
+}
+
+BOOST_AUTO_TEST_CASE(without_the_cpu_plugin_the_example_stops_with_the_load_report) {
+  Folder folder;
+  fs::create_directories(folder.path / "lib");
+  fs::create_directories(folder.path / "bin");
+  fs::copy(tenon::test::build_dir() + "/bin/lenet", folder.path / "bin");
+  for (auto& entry : fs::directory_iterator(tenon::test::build_dir() + "/lib")) {
+    if (!entry.is_directory())
+      fs::copy(entry.path(), folder.path / "lib" / entry.path().filename(),
+               fs::copy_options::copy_symlinks);
+  }
+  std::string err = folder / "stderr";
+  int status = std::system(("LD_LIBRARY_PATH='" + (folder / "lib") + "' '" +
+                            (folder / "bin/lenet") + "' --synthetic >/dev/null 2>'" + err + "'")
+                               .c_str());
+  std::string text = slurp(err);
+  BOOST_TEST(WIFEXITED(status));
+  BOOST_TEST(WEXITSTATUS(status) == 1, text);
+  REQUIRE_HAS(text, "cpu");
+  REQUIRE_HAS(text, "searched:");
+  REQUIRE_HAS(text, folder / "lib");
+}
+
+// A name of a file may hold what a terminal obeys.
+BOOST_AUTO_TEST_CASE(an_example_shows_names_from_outside_and_does_not_obey_them) {
+  Folder folder;
+  auto missing = run(folder, "lenet --synthetic --load '" + (folder / "red\x1b[31m") + "/none'");
+  BOOST_TEST(missing.status == 1);
+  REQUIRE_HAS(missing.err, "/red\\x1b[31m/none");
+  BOOST_TEST(!has(missing.err + missing.out, "\x1b"));
+}
+
+BOOST_AUTO_TEST_CASE(output_of_an_example_that_cannot_be_written_is_a_failure) {
+  if (!fs::exists("/dev/full")) return;  // not on every machine
+  Folder folder;
+  const std::string model = folder / "kept.h5";
+  for (const std::string& command :
+       {"mlp --synthetic --epochs 1 --batch-size 500 --save '" + model + "'",
+        std::string("lenet --help")}) {
+    auto result = run(folder, command, "", "/dev/full");
+    BOOST_TEST(result.status == 1,
+               command << " ended with " << result.status << ": " << result.err);
+  }
+  BOOST_TEST(fs::exists(model));  // what was learned is not lost with the text
 }
 
 BOOST_AUTO_TEST_SUITE_END()
