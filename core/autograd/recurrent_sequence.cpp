@@ -41,11 +41,6 @@ struct Loop {
     }
     return states;
   }
-  // Returns the tensors of all steps, joined by time.
-  Tensor by_time(std::vector<Tensor> all) const {
-    if (reverse) std::reverse(all.begin(), all.end());
-    return stack(all);
-  }
 };
 
 Tensor sum_of(const Tensor& a, const Tensor& b) {
@@ -100,7 +95,7 @@ struct Sequence {
     Loop loop{*kind, input_gates, weight_hh, bias_hh, reverse, {}, {}, {}};
     std::vector<Tensor> results = {Tensor()};
     for (auto& state : loop.run(states, wanted)) results.push_back(state);
-    results[0] = loop.by_time(loop.outputs);
+    results[0] = by_time(loop.outputs, loop.reverse);
     if (!wanted) return results;
     for (size_t i = 0; i < loop.steps.size(); ++i) {
       saved.push_back(loop.steps[i].hidden_gates);
@@ -175,10 +170,11 @@ struct Sequence {
       hidden[i] = g.hidden_gates;
       before[i] = step.states[0];
     }
-    const Tensor of_input = loop.by_time(std::move(input));
-    const Tensor of_hidden = loop.kind.adds_gates ? of_input : loop.by_time(std::move(hidden));
+    const Tensor of_input = by_time(std::move(input), loop.reverse);
+    const Tensor of_hidden =
+        loop.kind.adds_gates ? of_input : by_time(std::move(hidden), loop.reverse);
     std::vector<Tensor> result = {Tensor(), Tensor(), of_input,
-                                  weight_grad(of_hidden, loop.by_time(std::move(before))),
+                                  weight_grad(of_hidden, by_time(std::move(before), loop.reverse)),
                                   loop.bias_hh.defined() ? sum(of_hidden, {0, 1}) : Tensor()};
     result.insert(result.end(), states.begin(), states.end());
     return result;

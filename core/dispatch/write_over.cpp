@@ -1,5 +1,6 @@
 #include <tenon/core/base/recording.h>
 #include <tenon/core/dispatch/plan_cache.h>
+#include <tenon/core/dispatch/replica.h>
 #include <tenon/core/dispatch/shares_memory.h>
 #include <tenon/core/dispatch/write_over.h>
 #include <tenon/core/error.h>
@@ -13,8 +14,6 @@ constinit thread_local const Tensor* write_over_target = nullptr;
 
 namespace {
 
-bool may_have_replicas(const TensorImpl& t) { return t.autograd && t.autograd->replicas; }
-
 // Whether the target is one of the inputs and all others are apart from it, on its device.
 bool is_once_among(const TensorImpl& target, Inputs inputs) {
   bool found = false;
@@ -22,17 +21,22 @@ bool is_once_among(const TensorImpl& target, Inputs inputs) {
     if (!input) continue;
     if (!input->defined()) return false;
     const TensorImpl& t = impl_of(*input);
-    if (may_have_replicas(t) || (&t == &target && found)) return false;
+    if (has_replicas(*input) || (&t == &target && found)) return false;
     if (&t != &target && (t.device != target.device || may_share_memory(t, target))) return false;
     found = found || &t == &target;
   }
   return found;
 }
 
+// The plan of a call whose result is `out`.
+const PlanEntry& entry_into(const Tensor& out, const Call& call) {
+  const Call here{call.op, call.inputs, call.attrs, call.scalars, ~0u, &out};
+  return plans_of(working_context(out.device())).find(here, common_layout(here));
+}
+
 // A plugin may refuse to write over an input what it computes into new memory.
 bool is_offered_in_place(const Tensor& target, const Call& call) try {
-  const Call here{call.op, call.inputs, call.attrs, call.scalars, ~0u, &target};
-  return plans_of(working_context(target.device())).find(here, common_layout(here)).plan;
+  return entry_into(target, call).plan;
 } catch (const UnsupportedError&) {
   return false;
 }
@@ -56,9 +60,6 @@ const Tensor* run_over_target(const Call& call) {
   return target;
 }
 
-void prepare_into(const Tensor& out, const Call& call) {
-  const Call here{call.op, call.inputs, call.attrs, call.scalars, ~0u, &out};
-  plans_of(working_context(out.device())).find(here, common_layout(here));
-}
+void prepare_into(const Tensor& out, const Call& call) { entry_into(out, call); }
 
 }  // namespace tenon

@@ -150,7 +150,7 @@ KindOfCall* CompiledCalls::State::kind_for(std::span<const Tensor* const> argume
       kinds.splice(kinds.begin(), kinds, kind);
       return &kinds.front();
     }
-  const bool derived = dynamic_for(arguments) != nullptr;
+  const bool derived = may_derive(arguments);
   const size_t most = std::max<size_t>(options.max_programs, derived ? kMostDerived : 1);
   Turns& turns_of_these = derived ? derived_turns : turns;
   const bool waits_for_none = is_look_due(arguments);

@@ -79,14 +79,14 @@ void CompiledCalls::State::forget(const KindOfCall& kind) {
   kinds.remove_if([&](const KindOfCall& other) { return &other == &kind; });
 }
 
-KnownDynamic* CompiledCalls::State::dynamic_for(std::span<const Tensor* const> arguments) {
-  if (dynamics.empty()) return nullptr;
+bool CompiledCalls::State::may_derive(std::span<const Tensor* const> arguments) const {
+  if (dynamics.empty()) return false;
   const auto of_call = sizes_of(arguments);
-  if (!of_call) return nullptr;
+  if (!of_call) return false;
   const recording::World now = recording::world();
-  for (auto& known : dynamics)
-    if (known.may_derive(*of_call, arguments, now)) return &known;
-  return nullptr;
+  return std::any_of(dynamics.begin(), dynamics.end(), [&](const KnownDynamic& known) {
+    return known.may_derive(*of_call, arguments, now);
+  });
 }
 
 bool CompiledCalls::State::is_look_due(std::span<const Tensor* const> arguments) const {

@@ -196,9 +196,9 @@ struct CompiledCalls::State {
   // others; null if there are fewer than `most`.
   graph::KindOfCall* oldest(bool derived, size_t most);
   void forget(const graph::KindOfCall& kind);
-  // Returns the program for all sizes by which that of a call could be derived; null if none is
-  // known, or if one is to be compared with a call first.
-  graph::KnownDynamic* dynamic_for(std::span<const Tensor* const> arguments);
+  // Whether there is a program for all sizes by which that of a call could be derived, and which is
+  // not to be compared with a call first.
+  bool may_derive(std::span<const Tensor* const> arguments) const;
   // Whether the next call of a new size is to be recorded, and compared with such a program.
   bool is_look_due(std::span<const Tensor* const> arguments) const;
   // Derives the program of a kind of arguments that has none, where that can be. Returns whether

@@ -27,13 +27,10 @@ namespace {
 
 const auto adam = making<optim::Adam>(optim::AdamOptions{.lr = 0.01});
 
-// Trains a model and a twin, one compiled with dimension 0 dynamic; returns how often it ran.
-template <class Net>
-int train_alike(const Shape& shape, const std::vector<int64_t>& sizes) {
-  manual_seed(3);
-  test::saved::Run<Net> plain(adam);
-  manual_seed(3);
-  test::saved::Run<Net> other(adam);
+// Trains a twin of a model in the same way, compiled with dimension 0 dynamic, and returns how
+// often its function ran.
+template <class Run>
+int train_twin(Run& plain, Run& other, const Shape& shape, const std::vector<int64_t>& sizes) {
   int runs = 0;
   auto step = compile(
       [&](const Tensor& x, const Tensor& y) {
@@ -50,8 +47,25 @@ int train_alike(const Shape& shape, const std::vector<int64_t>& sizes) {
     set_random_state(state);
     BOOST_TEST_CONTEXT("size " << n) BOOST_TEST(same_bits(step(x, y), expected));
   }
+  return runs;
+}
+
+template <class Net>
+int train_alike(const Shape& shape, const std::vector<int64_t>& sizes) {
+  manual_seed(3);
+  test::saved::Run<Net> plain(adam);
+  manual_seed(3);
+  test::saved::Run<Net> other(adam);
+  const int runs = train_twin(plain, other, shape, sizes);
   BOOST_TEST(same_bits(plain.net.parameters(), other.net.parameters()));
   BOOST_TEST(same_bits(plain.net.buffers(), other.net.buffers()));
+  return runs;
+}
+
+int train_parts_alike(const std::vector<int64_t>& sizes) {
+  test::shared_runs::Run plain(2, adam), other(2, adam);
+  const int runs = train_twin(plain, other, {6}, sizes);
+  test::shared_runs::require_alike(plain.net.parameters(), other.net.parameters());
   return runs;
 }
 
@@ -227,47 +241,15 @@ BOOST_AUTO_TEST_CASE(modes_and_new_parameters_are_noticed) {
 
 // The batch is odd, so one device gets more of it than the other.
 BOOST_AUTO_TEST_CASE(parts_on_several_devices_have_sizes_that_follow) {
-  test::shared_runs::Run plain(2, adam), other(2, adam);
-  int runs = 0;
-  auto step = compile(
-      [&](const Tensor& x, const Tensor& y) {
-        ++runs;
-        return other.step(x, y);
-      },
-      {.dynamic = {0}});
-  for (const int64_t n : {8, 12, 6, 10, 16, 4, 20, 24, 26, 9, 14, 18, 30}) {
-    const Tensor x = randn({n, 6}), y = randint(0, 3, {n});
-    const RandomState state = random_state();
-    const Tensor expected = plain.step(x, y);
-    set_random_state(state);
-    BOOST_TEST_CONTEXT("size " << n) BOOST_TEST(same_bits(step(x, y), expected));
-  }
-  test::shared_runs::require_alike(plain.net.parameters(), other.net.parameters());
-  BOOST_TEST(runs <= 9);
+  BOOST_TEST(train_parts_alike({8, 12, 6, 10, 16, 4, 20, 24, 26, 9, 14, 18, 30}) <= 9);
 }
 
 // Parts of an odd batch have two sizes. It may be the last one of an epoch, and any of the calls.
 BOOST_AUTO_TEST_CASE(an_odd_batch_keeps_no_other_from_following) {
-  for (const auto& first : {std::vector{5, 8, 12}, {8, 5, 12}, {8, 12, 5, 7}}) {
-    test::shared_runs::Run plain(2, adam), other(2, adam);
-    int runs = 0;
-    auto step = compile(
-        [&](const Tensor& x, const Tensor& y) {
-          ++runs;
-          return other.step(x, y);
-        },
-        {.dynamic = {0}});
-    std::vector<int> sizes = first;
-    for (const int n : {16, 10, 20, 14, 18, 22, 6, 24, 26, 28}) sizes.push_back(n);
-    for (const int64_t n : sizes) {
-      const Tensor x = randn({n, 6}), y = randint(0, 3, {n});
-      const RandomState state = random_state();
-      const Tensor expected = plain.step(x, y);
-      set_random_state(state);
-      BOOST_TEST_CONTEXT("size " << n) BOOST_TEST(same_bits(step(x, y), expected));
-    }
-    test::shared_runs::require_alike(plain.net.parameters(), other.net.parameters());
-    BOOST_TEST(runs <= 10);
+  for (const auto& first : {std::vector<int64_t>{5, 8, 12}, {8, 5, 12}, {8, 12, 5, 7}}) {
+    std::vector<int64_t> sizes = first;
+    for (const int64_t n : {16, 10, 20, 14, 18, 22, 6, 24, 26, 28}) sizes.push_back(n);
+    BOOST_TEST(train_parts_alike(sizes) <= 10);
   }
 }
 

@@ -138,6 +138,17 @@ RecurrentResult run_unbatched(const RecurrentKind& kind, const Tensor& x,
 
 }  // namespace
 
+std::vector<Tensor> in_order(const Tensor& x, bool reverse) {
+  std::vector<Tensor> steps = unbind(x);
+  if (reverse) std::reverse(steps.begin(), steps.end());
+  return steps;
+}
+
+Tensor by_time(std::vector<Tensor> steps, bool reverse) {
+  if (reverse) std::reverse(steps.begin(), steps.end());
+  return stack(steps);
+}
+
 RecurrentResult run_layers(const RecurrentKind& kind, Tensor x, std::span<const Tensor> initial,
                            const std::vector<Tensor>& weights, const RecurrentOptions& options) {
   if (x.defined() && x.dim() == 2) return run_unbatched(kind, x, initial, weights, options);

@@ -50,6 +50,11 @@ extern const Op lstm_sequence_backward_op;
 void lstm_step_backward(const Tensor& gh, const Tensor& gc, const Tensor& gates, const Tensor& c,
                         std::span<Tensor> grads);
 
+// Returns the steps of a sequence in the order in which they are made.
+std::vector<Tensor> in_order(const Tensor& x, bool reverse);
+// Returns the tensors of all steps, in the order in which these were made, joined by time.
+Tensor by_time(std::vector<Tensor> steps, bool reverse);
+
 // One direction of a layer over the gates of the whole input, (length, batch, gates hidden).
 // Returns the outputs (length, batch, hidden), and replaces `states` by those after the last step.
 // Defined in core/autograd/recurrent_sequence.cpp.

@@ -120,15 +120,13 @@ constexpr RecurrentKind kLstm = {"lstm",
 
 Tensor run_projected(const Tensor& input_gates, const Tensor& weight_hh, const Tensor& weight_hr,
                      bool reverse, std::vector<Tensor>& states) {
-  std::vector<Tensor> gates = unbind(input_gates), outputs;
-  if (reverse) std::reverse(gates.begin(), gates.end());
-  for (auto& input : gates) {
+  std::vector<Tensor> outputs;
+  for (auto& input : in_order(input_gates, reverse)) {
     auto [h, c] = lstm_step(input + linear(states[0], weight_hh), states[1]);
     states = {linear(h, weight_hr), c};
     outputs.push_back(states[0]);
   }
-  if (reverse) std::reverse(outputs.begin(), outputs.end());
-  return stack(outputs);
+  return by_time(std::move(outputs), reverse);
 }
 
 std::pair<Tensor, Tensor> lstm_step(const Tensor& gates, const Tensor& c) {

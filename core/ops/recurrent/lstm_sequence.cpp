@@ -1,8 +1,6 @@
 // lstm_sequence, all steps of a layer at once, where a plugin offers that (layers.h). It is not
 // recorded: the loop of which it is a part is one node of the graph
 // (core/autograd/recurrent_sequence.cpp).
-#include <algorithm>
-
 #include <tenon/core/format.h>
 #include <tenon/core/ops/linalg.h>
 #include <tenon/core/ops/pointwise.h>
@@ -13,17 +11,6 @@
 namespace tenon {
 
 namespace {
-
-// The steps of a sequence in the order in which they are made.
-std::vector<Tensor> in_order(const Tensor& x, bool reverse) {
-  std::vector<Tensor> steps = unbind(x);
-  if (reverse) std::reverse(steps.begin(), steps.end());
-  return steps;
-}
-Tensor by_time(std::vector<Tensor> steps, bool reverse) {
-  if (reverse) std::reverse(steps.begin(), steps.end());
-  return stack(steps);
-}
 
 void infer_lstm_sequence(Infer& infer) {
   const TensorDesc &gates = infer.in(0), &c = infer.in(4);

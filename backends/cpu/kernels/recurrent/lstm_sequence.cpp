@@ -134,36 +134,21 @@ class Forward {
 template <class T>
 class Backward {
  public:
-  explicit Backward(const Sequence& s) : s_(s) {}
+  explicit Backward(const Sequence& s) : s_(s), panels_{4 * s.hidden, s.hidden} {}
   uint64_t workspace_bytes() const {
-    return static_cast<uint64_t>(panels() * panel_elements() + 2 * s_.batch * s_.hidden) *
-           sizeof(T);
+    return static_cast<uint64_t>(panels_.elements() + 2 * s_.batch * s_.hidden) * sizeof(T);
   }
   void operator()(const tn_run& run) const {
     T* packed = static_cast<T*>(run.workspace);
-    pack(input<T>(run, 6), packed);
+    parallel_for(panels_.count(), std::max<int64_t>(1, kGrain / (panels_.depth * kPanel<T>)),
+                 [&](int64_t begin, int64_t end, uint32_t) {
+                   for (int64_t p = begin; p < end; ++p)
+                     panels_.pack(p, input<T>(run, 6), s_.hidden, 1, packed);
+                 });
     for_sequences(s_, [&](int64_t begin, int64_t end) { steps(run, packed, begin, end); });
   }
 
  private:
-  int64_t panels() const { return (s_.hidden + kPanel<T> - 1) / kPanel<T>; }
-  int64_t panel_elements() const { return 4 * s_.hidden * kPanel<T>; }
-
-  void pack(const T* weight, T* packed) const {
-    const int64_t n = s_.hidden;
-    parallel_for(
-        4 * n, std::max<int64_t>(1, kGrain / n), [&](int64_t begin, int64_t end, uint32_t) {
-          for (int64_t p = 0; p < panels(); ++p) {
-            T* panel = packed + p * panel_elements();
-            const int64_t first = p * kPanel<T>, columns = std::min(kPanel<T>, n - first);
-            for (int64_t k = begin; k < end; ++k) {
-              T* row = panel + k * kPanel<T>;
-              std::fill(std::copy_n(weight + k * n + first, columns, row), row + kPanel<T>, T(0));
-            }
-          }
-        });
-  }
-
   // What a step reads and writes, each where the rows of the batch begin. `gh` and `gc` are the
   // gradients of its states, which become those of the states before.
   struct Step {
@@ -173,7 +158,7 @@ class Backward {
 
   void steps(const tn_run& run, const T* packed, int64_t begin, int64_t end) const {
     const int64_t n = s_.hidden, all = s_.batch * n;
-    T* spare = static_cast<T*>(run.workspace) + panels() * panel_elements();
+    T* spare = static_cast<T*>(run.workspace) + panels_.elements();
     T *gh = run.outputs[1] ? output<T>(run, 1) : spare,
       *gc = run.outputs[2] ? output<T>(run, 2) : spare + all;
     start(input<T>(run, 1), gh, begin, end);
@@ -189,10 +174,9 @@ class Backward {
                       gc};
       for (int64_t row = begin; row < end; ++row) gates_of_row(step, row);
       if (i == 0 && !run.outputs[1]) break;
-      for (int64_t p = 0; p < panels(); ++p)
-        for_tiles(begin, end, [&](int64_t first, auto rows) {
-          tile<rows()>(step, packed + p * panel_elements(), first, p * kPanel<T>);
-        });
+      // The gradient of the hidden state before the step.
+      const T* ggates = step.ggates + 4 * begin * n;
+      PanelProduct<T>{ggates, 4 * n, 1, panels_, packed, gh + begin * n, {}}.run(end - begin);
     }
   }
 
@@ -222,24 +206,8 @@ class Backward {
     });
   }
 
-  // The gradient of the hidden state before the step, columns from `column` on.
-  template <int Rows>
-  void tile(const Step& step, const T* panel, int64_t first, int64_t column) const {
-    const int64_t n = s_.hidden;
-    Tile<T, Rows> sum{};
-    add_tile<T, Rows, 4>(4 * n, step.ggates + 4 * first * n, 4 * n, 1, panel, kPanel<T>, sum);
-    for (int r = 0; r < Rows; ++r)
-      for (int v = 0; v < 4; ++v) {
-        const int64_t k = column + v * kWidth<T>;
-        T* to = step.gh + (first + r) * n + k;
-        if (k + kWidth<T> <= n)
-          store<T>(to, sum[r][v]);
-        else if (k < n)
-          store_part<T>(to, sum[r][v], n - k);
-      }
-  }
-
   Sequence s_;
+  Panels<T> panels_;
 };
 
 template <template <class> class Direction>

@@ -37,7 +37,7 @@ uint64_t Conv::cost_ns(double padded, double weight_byte_ns) const {
   const double rate = of_weight ? by_lanes(56, 33, 12.75) : by_lanes(56, 44, 14);
   const double maps = double(n) * double(element) *
                       (double(c) * double(h) * double(w) + double(o) * double(oh) * double(ow)),
-               weights = double(o) * double(cg) * double(taps()) * double(element);
+               weights = double(weight_numel()) * double(element);
   // The gradient of a weight reads maps as a whole, for each block of channels again.
   constexpr double kMapsInCache = 8 << 20;
   double map_byte_ns = 0.06;
