@@ -43,7 +43,10 @@ BOOST_AUTO_TEST_CASE(the_start_of_the_checks_ends_at_the_limit) {
         BOOST_TEST(outcome.status == 1, outcome.output);
         require_has(outcome.output, "FAILED start: " + function +
                                         " of plugin joint did not end within 2 s and was killed "
-                                        "(--limit): it had written:\nit hangs\n");
+                                        "(--limit): ");
+        // What it wrote stands there, or before it where the machine was slow: words that are read
+        // together with a line are passed on with that line.
+        require_has(outcome.output, "it hangs\n");
       }
 }
 
@@ -107,7 +110,7 @@ BOOST_AUTO_TEST_CASE(in_checked_mode_each_function_that_hangs_is_a_warning) {
       return run_child({"/proc/self/exe", "--run_test=hangs_test/hang_alone", "--color_output=no"},
                        {"TENON_CHECK=1", "TENON_CHECK_TIMEOUT=1", "TENON_TEST_DEVICE_MEMORY=1",
                         "TENON_TEST_FAULT=" + function + "_hangs"},
-                       kSanitized ? 30 : 6);
+                       kSanitized ? 30 : 10);
     });
   for (auto& hang : hangs) BOOST_TEST_CONTEXT(hang.function) {
       const std::string output = hang.outcome.get().output;
