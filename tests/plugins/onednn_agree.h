@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <utility>
@@ -69,6 +70,14 @@ inline Dims matrix_strides(int64_t rows, int64_t cols) {
 
 inline bool has_bf16() {
   return refusal({"matmul", {Desc({4, 4}), Desc({4, 4})}, Desc({4, 4})}, TN_BF16) == "accepted";
+}
+
+// f32 numbers in a vector of the code that the overlay runs here: oneDNN's variable may allow it
+// less than the processor has.
+inline int vector_lanes() {
+  if (has_bf16()) return 16;
+  const char* most = std::getenv("ONEDNN_MAX_CPU_ISA");
+  return __builtin_cpu_supports("avx2") && !has(most ? most : "", "SSE41") ? 8 : 4;
 }
 
 // The gradient of a 3 x 3 weight, from images of so many channels.

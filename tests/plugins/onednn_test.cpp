@@ -112,7 +112,8 @@ BOOST_AUTO_TEST_CASE(large_convolutions_whose_reads_are_shared, *where_built()) 
     for (auto& [direction, sums] : directions)
       for (auto dtype : {TN_F32, TN_BF16}) {
         const bool taken = agree(direction, dtype, static_cast<double>(sums));
-        BOOST_TEST(taken == (dtype == TN_F32 || has_bf16()), text_of(direction));
+        if (vector_lanes() >= 8)
+          BOOST_TEST(taken == (dtype == TN_F32 || has_bf16()), text_of(direction));
       }
   }
 }
