@@ -222,7 +222,7 @@ inline std::vector<Line> shape_cases() {
        {{"{'kernel_size': [2, 2], 'dilation': [1, 2], 'padding': [1, 0], 'stride': [2, 1]}", {{2, 1, 3, 4}}}, {"{'kernel_size': [3, 1], 'dilation': [1, 1], 'padding': [0, 0], 'stride': [1, 1]}", {{2, 4, 5}}},
         {"{'kernel_size': [3, 3], 'dilation': [1, 1], 'padding': [1, 1], 'stride': [1, 1]}", {{2, 3, 17, 31}}}},
        kExact},
-      {"unfold", call_windows, kAll, {{"{'dim': 0, 'size': 3, 'step': 1}", {{7}}}, {"{'dim': 1, 'size': 2, 'step': 3}", {{3, 9, 2}}}, {"{'dim': -1, 'size': 1, 'step': 2}", {{31, 17}}}, {"{'dim': 0, 'size': 0, 'step': 2}", {{5}}}}, kExact, {.no_reference = "the windows of one dimension; tests/ops/shape/unfold_test.cpp has values"}},
+      {"unfold", call_windows, kAll, {{"{'dim': 0, 'size': 3, 'step': 1}", {{7}}}, {"{'dim': 1, 'size': 2, 'step': 3}", {{3, 9, 2}}}, {"{'dim': -1, 'size': 1, 'step': 2}", {{31, 17}}}, {"{'dim': 0, 'size': 0, 'step': 2}", {{5}}}}, kExact, {.no_reference = "the windows of one dimension; tests/ops/shape/order_test.cpp has values"}},
       {"fold", call_fold, kNumbers,
        {{"{'output_size': [3, 4], 'kernel_size': [2, 2], 'dilation': [1, 2], 'padding': [1, 0], 'stride': [2, 1]}", {{2, 4, 4}}},
         {"{'output_size': [17, 31], 'kernel_size': [3, 3], 'dilation': [1, 1], 'padding': [1, 1], 'stride': [1, 1]}", {{1, 18, 527}}},

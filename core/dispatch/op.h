@@ -3,7 +3,7 @@
 //
 // An operator is one object in one file: name, shape rule, promotion and gradient rule. `run`
 // converts operands, resolves devices and replicas, finds or makes the plan, queues it and records
-// it for autograd. Nothing else in the core knows an operator by name.
+// it for autograd. What else in the core names operators is a list of several: see docs/design.md.
 #pragma once
 
 #include <cstdint>

@@ -105,7 +105,8 @@ void run_and_log(FailureLog& failures, const Launch& l, const PathNode* path, ui
   }
   if (tn_error* e = observe::run_plan(l, path, stream)) {
     auto filed = failure_of(e, [&] {
-      return std::pair("", "\n  in " + l.plan->describe(l.shape) + origin_string(path));
+      return std::pair(std::string(l.plan->name()) + ": ",
+                       "\n  in " + l.plan->describe(l.shape) + origin_string(path));
     });
     for (uint32_t i = 0; i < l.num_outputs; ++i)
       failures.poison(l.outputs[i], l.plan->written[i], filed);

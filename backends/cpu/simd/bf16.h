@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <bit>
 
+#if defined(__SSE2__)
 #include <immintrin.h>
+#endif
 
 #include "simd/convert.h"
 #include "simd/packet.h"

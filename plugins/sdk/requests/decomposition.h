@@ -31,9 +31,9 @@ struct DecompositionRequest {
   // TN_CODE_UNSUPPORTED for other dtypes than f32 and f64 and for tensors that are not contiguous.
   static DecompositionRequest from(const Request& request);
 
-  // Returns the beginning of an error about matrix i: "solve: matrix 2 of the batch".
-  static std::string name_of(std::string_view op, int64_t i, bool batched) {
-    return batched ? text("{}: matrix {} of the batch", op, i) : text("{}: the matrix", op);
+  // Returns what an error calls matrix i: "matrix 2 of the batch". The host names the operator.
+  std::string name_of(int64_t i) const {
+    return batched ? text("matrix {} of the batch", i) : "the matrix";
   }
 };
 

@@ -11,7 +11,6 @@ namespace {
 // y = x at index; T stands for any dtype of its size.
 template <class T, class I>
 struct Gather {
-  std::string op;
   Nest nest;  // y, index, x
   int64_t size, stride;
 
@@ -38,7 +37,7 @@ struct Gather {
     bool outside = false;
     for (int64_t k = 0; k < n; ++k)
       outside |= static_cast<uint64_t>(index[k * step]) >= static_cast<uint64_t>(size);
-    for (int64_t k = 0; outside && k < n; ++k) checked(op, index[k * step], size, position + k);
+    for (int64_t k = 0; outside && k < n; ++k) checked(index[k * step], size, position + k);
     if (x_step == 0 && step == 1 && stride == 1)
       put(n, y, [=](int64_t k) { return x[index[k]]; });
     else
@@ -66,7 +65,7 @@ tn_plan* make_gather(tn_device*, const Request& request) {
   Nest nest({&y, &request.input(1), &r.seen});
   return with_width(y.dtype, [&]<class T>(T) {
     return with_index(r.index, [&]<class I>(I) {
-      Gather<T, I> run{std::string(request.op()), nest, r.size, r.stride};
+      Gather<T, I> run{nest, r.size, r.stride};
       return sdk::make_plan(std::move(run), {0, 30 + static_cast<uint64_t>(2 * nest.numel)});
     });
   });

@@ -15,7 +15,6 @@ namespace {
 // y[o, i, :] = x[o, index[i], :]
 template <class I>
 struct Select {
-  std::string op;
   int64_t outer, size, count, row_bytes;
 
   void operator()(const tn_run& run) const {
@@ -26,7 +25,7 @@ struct Select {
                  [&](int64_t begin, int64_t end, uint32_t) {
                    for (int64_t t = begin; t < end; ++t) {
                      int64_t o = outer == 1 ? 0 : t / count, i = t - o * count,
-                             k = checked(op, index[i], size, i);
+                             k = checked(index[i], size, i);
                      const char* from = x + (o * size + k) * row_bytes;
                      char* to = y + t * row_bytes;
                      if (row_bytes == 4) {
@@ -47,8 +46,7 @@ tn_plan* make_select(tn_device*, const Request& request) {
   const int64_t row_bytes = r.inner * static_cast<int64_t>(sdk::dtype_size(r.dtype));
   const auto cost = 20 + static_cast<uint64_t>(r.outer * r.count * (5 + row_bytes / 16));
   return with_index(r.index, [&]<class I>(I) {
-    return sdk::make_plan(Select<I>{std::string(request.op()), r.outer, r.size, r.count, row_bytes},
-                          {0, cost});
+    return sdk::make_plan(Select<I>{r.outer, r.size, r.count, row_bytes}, {0, cost});
   });
 }
 const sdk::Kernel selects({"embedding", "index_select"}, make_select);
@@ -58,7 +56,6 @@ const sdk::Kernel selects({"embedding", "index_select"}, make_select);
 // are few, and each looks at all indices.
 template <class T, class I>
 struct AddRows {
-  std::string op;
   sdk::RowsRequest r;
 
   void add(const tn_run& run, int64_t o, int64_t row_begin, int64_t row_end, int64_t col_begin,
@@ -76,7 +73,7 @@ struct AddRows {
   void operator()(const tn_run& run) const {
     auto* index = static_cast<const I*>(run.inputs[1]);
     for (int64_t i = 0; i < r.count; ++i)
-      if (index[i] != r.skip) checked(op, index[i], r.size, i);
+      if (index[i] != r.skip) checked(index[i], r.size, i);
     zero_bytes(run.outputs[0], r.outer * r.size * r.inner * static_cast<int64_t>(sizeof(T)));
     int64_t block = r.count * r.inner;
     if (r.outer > 1)
@@ -102,7 +99,7 @@ tn_plan* make_add_rows(tn_device*, const Request& request) {
       30 + static_cast<uint64_t>(elements / 4 + r.outer * r.count * (3 + r.inner / 3));
   return with_float(r.dtype, [&]<class T>(T) {
     return with_index(r.index, [&]<class I>(I) {
-      return sdk::make_plan(AddRows<T, I>{std::string(request.op()), r}, {0, cost});
+      return sdk::make_plan(AddRows<T, I>{r}, {0, cost});
     });
   });
 }

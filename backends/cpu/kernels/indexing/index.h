@@ -5,19 +5,17 @@
 
 namespace tenon::cpu {
 
-[[noreturn, gnu::cold, gnu::noinline]] inline void refuse_index(const std::string& op,
-                                                                int64_t index, int64_t size,
+[[noreturn, gnu::cold, gnu::noinline]] inline void refuse_index(int64_t index, int64_t size,
                                                                 int64_t position) {
-  throw sdk::Error(
-      TN_CODE_OUT_OF_RANGE,
-      sdk::text("{}: index {} at position {} is outside [0, {})", op, index, position, size),
-      {{"position", std::to_string(position)},
-       {"index", std::to_string(index)},
-       {"size", std::to_string(size)}});
+  throw sdk::Error(TN_CODE_OUT_OF_RANGE,
+                   sdk::text("index {} at position {} is outside [0, {})", index, position, size),
+                   {{"position", std::to_string(position)},
+                    {"index", std::to_string(index)},
+                    {"size", std::to_string(size)}});
 }
 
-inline int64_t checked(const std::string& op, int64_t index, int64_t size, int64_t position) {
-  if (index < 0 || index >= size) refuse_index(op, index, size, position);
+inline int64_t checked(int64_t index, int64_t size, int64_t position) {
+  if (index < 0 || index >= size) refuse_index(index, size, position);
   return index;
 }
 

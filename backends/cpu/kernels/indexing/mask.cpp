@@ -10,14 +10,14 @@ namespace {
 
 tn_plan* make_nonzero(tn_device*, const Request& request) {
   const auto r = sdk::NonzeroRequest::from(request);
-  auto body = [r, op = std::string(request.op())](const tn_run& run) {
+  auto body = [r](const tn_run& run) {
     auto* mask = static_cast<const uint8_t*>(run.inputs[0]);
     auto* counts = static_cast<const int64_t*>(run.inputs[1]);
     auto* y = static_cast<int64_t*>(run.outputs[0]);
     parallel_for(r.elements, kGrain, [&](int64_t begin, int64_t end, uint32_t) {
       for (int64_t i = begin; i < end; ++i) {
         if (!mask[i]) continue;
-        const int64_t row = checked(op, counts[i] - 1, r.count, i);
+        const int64_t row = checked(counts[i] - 1, r.count, i);
         int64_t rest = i;
         for (size_t d = r.rank; d-- > 0; rest /= r.shape[d])
           y[row * static_cast<int64_t>(r.rank) + static_cast<int64_t>(d)] = rest % r.shape[d];

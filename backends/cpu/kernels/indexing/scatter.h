@@ -24,7 +24,6 @@ struct IndexedRow {
 // The way through all rows, which is compiled once: what is done with a row depends on the types.
 struct ScatterWalk {
   using PutRow = void (*)(const ScatterWalk& walk, const tn_run& run, const IndexedRow& row);
-  std::string op;
   uint32_t src;       // the number of the input that is written
   Nest outer, inner;  // index, src, y: the dimensions before dim, and the others
   int64_t size, stride;
@@ -33,8 +32,7 @@ struct ScatterWalk {
   // `seen` is y with a stride of 0 along dim.
   ScatterWalk(const Request& request, uint32_t src, const tn_tensor_desc& seen, size_t dim,
               int64_t size, int64_t stride)
-      : op(request.op()),
-        src(src),
+      : src(src),
         outer(nest(request, src, seen, 0, dim)),
         inner(nest(request, src, seen, dim, seen.rank)),
         size(size),
@@ -112,7 +110,7 @@ void put_row(const ScatterWalk& walk, const tn_run& run, const IndexedRow& row) 
   const auto put = [&](auto all, int64_t index_step, int64_t src_step, int64_t y_step) {
     for (int64_t k = 0; k < row.count; ++k) {
       const int64_t position = row.index + k * index_step;
-      const int64_t i = checked(walk.op, index[position], walk.size, position);
+      const int64_t i = checked(index[position], walk.size, position);
       if (!all && (i < row.low || i >= row.high)) continue;
       T& at = y[k * y_step + i * walk.stride];
       at = Put::put(at, src[k * src_step]);

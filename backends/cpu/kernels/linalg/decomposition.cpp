@@ -9,7 +9,7 @@ void require_fine(const std::string& op, const DecompositionRequest& r,
   for (size_t i = 0; i < outcomes.size(); ++i) {
     const int64_t outcome = outcomes[i];
     if (outcome == kFine) continue;
-    std::string why = DecompositionRequest::name_of(op, static_cast<int64_t>(i), r.batched);
+    std::string why = r.name_of(static_cast<int64_t>(i));
     if (outcome == kNotFinite)
       why += " has NaN or infinities, for which the iteration does not converge";
     else if (outcome == kNoConvergence)

@@ -38,8 +38,8 @@ tn_plan* make_permutation(tn_device*, const Request& request) {
           for (int64_t p = 0; p < r.k; ++p) {
             if (pivots[p] < 1 || pivots[p] > r.rows)
               throw sdk::Error(TN_CODE_OUT_OF_RANGE,
-                               sdk::text("lu_solve: pivot {} at position {} lies outside [1, {}]",
-                                         pivots[p], i * r.k + p, r.rows));
+                               sdk::text("pivot {} at position {} lies outside [1, {}]", pivots[p],
+                                         i * r.k + p, r.rows));
             std::swap(places[p], places[pivots[p] - 1]);
           }
         }

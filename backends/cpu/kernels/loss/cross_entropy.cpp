@@ -19,8 +19,7 @@ struct CrossEntropy : sdk::CrossEntropyRequest {
         auto row = std::to_string(i), label = std::to_string(target[i]),
              classes = std::to_string(c);
         throw sdk::Error(TN_CODE_OUT_OF_RANGE,
-                         sdk::text("cross_entropy: label {} in row {} lies outside [0, {})", label,
-                                   row, classes),
+                         sdk::text("label {} in row {} lies outside [0, {})", label, row, classes),
                          {{"row", row}, {"label", label}, {"classes", classes}});
       }
   }

@@ -23,10 +23,9 @@ struct Ctc : sdk::CtcRequest {
       if (labels[k] < 0 || labels[k] >= c) {
         const auto row = std::to_string(i), label = std::to_string(labels[k]),
                    classes = std::to_string(c);
-        throw sdk::Error(
-            TN_CODE_OUT_OF_RANGE,
-            sdk::text("ctc_loss: label {} in row {} lies outside [0, {})", label, row, classes),
-            {{"row", row}, {"label", label}, {"classes", classes}});
+        throw sdk::Error(TN_CODE_OUT_OF_RANGE,
+                         sdk::text("label {} in row {} lies outside [0, {})", label, row, classes),
+                         {{"row", row}, {"label", label}, {"classes", classes}});
       }
     return {static_cast<const T*>(in[0]) + i * c, labels, steps, count, n * c, blank};
   }
@@ -37,7 +36,7 @@ struct Ctc : sdk::CtcRequest {
     if (value >= 0 && value <= most) return value;
     const auto row = std::to_string(i), found = std::to_string(value), limit = std::to_string(most);
     throw sdk::Error(TN_CODE_OUT_OF_RANGE,
-                     sdk::text("ctc_loss: {}_lengths has {} for sequence {}, which lies outside "
+                     sdk::text("{}_lengths has {} for sequence {}, which lies outside "
                                "[0, {}]",
                                what, found, row, limit));
   }

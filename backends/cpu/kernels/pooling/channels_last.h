@@ -11,8 +11,7 @@ namespace tenon::cpu {
 // Refuses an index of max_pool2d_backward that is outside a plane of `size` elements.
 inline void require_inside(int64_t index, int64_t size) {
   if (index >= 0 && index < size) return;
-  throw sdk::Error(TN_CODE_OUT_OF_RANGE,
-                   sdk::text("max_pool2d_backward: index {} outside a plane of {}", index, size),
+  throw sdk::Error(TN_CODE_OUT_OF_RANGE, sdk::text("index {} outside a plane of {}", index, size),
                    {{"index", std::to_string(index)}, {"size", std::to_string(size)}});
 }
 

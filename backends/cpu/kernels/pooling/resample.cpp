@@ -14,8 +14,8 @@ constexpr int64_t kColumns = 512;
 
 int64_t elements(const Resample& r) { return r.outer * r.count * r.inner; }
 
-void check_places(const Resample& r, const std::string& op, const int64_t* place) {
-  for (int64_t i = 0; i < r.taps * r.count; ++i) checked(op, place[i], r.size, i);
+void check_places(const Resample& r, const int64_t* place) {
+  for (int64_t i = 0; i < r.taps * r.count; ++i) checked(place[i], r.size, i);
 }
 
 // A line where neighbours along the dimension lie side by side.
@@ -39,11 +39,11 @@ void resample_row(const Resample& r, int64_t i, const T* x, const int64_t* place
 }
 
 template <class T>
-void forward(const Resample& r, const std::string& op, const tn_run& run) {
+void forward(const Resample& r, const tn_run& run) {
   auto *x = static_cast<const T*>(run.inputs[0]), *weight = static_cast<const T*>(run.inputs[2]);
   auto* place = static_cast<const int64_t*>(run.inputs[1]);
   auto* y = static_cast<T*>(run.outputs[0]);
-  check_places(r, op, place);
+  check_places(r, place);
   if (r.inner == 1)
     return parallel_for(r.outer, std::max<int64_t>(1, kGrain / (1 + 2 * r.taps * r.count)),
                         [&](int64_t begin, int64_t end, uint32_t) {
@@ -78,11 +78,11 @@ void add_columns(const Resample& r, int64_t n, const T* g, const int64_t* place,
 }
 
 template <class T>
-void backward(const Resample& r, const std::string& op, const tn_run& run) {
+void backward(const Resample& r, const tn_run& run) {
   auto *g = static_cast<const T*>(run.inputs[0]), *weight = static_cast<const T*>(run.inputs[2]);
   auto* place = static_cast<const int64_t*>(run.inputs[1]);
   auto* gx = static_cast<T*>(run.outputs[0]);
-  check_places(r, op, place);
+  check_places(r, place);
   const int64_t blocks = (r.inner + kColumns - 1) / kColumns,
                 work = r.taps * r.count * std::min(r.inner, kColumns);
   parallel_for(r.outer * blocks, std::max<int64_t>(1, kGrain / (1 + work)),
@@ -103,9 +103,7 @@ tn_plan* make_resample(tn_device*, const Request& request) {
   return with_float(r.dtype, [&]<class T>(T) {
     const bool back = request.op() == "resample_backward";
     return sdk::make_plan(
-        [r, op = std::string(request.op()), back](const tn_run& run) {
-          back ? backward<T>(r, op, run) : forward<T>(r, op, run);
-        },
+        [r, back](const tn_run& run) { back ? backward<T>(r, run) : forward<T>(r, run); },
         {0, cost});
   });
 }
