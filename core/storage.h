@@ -44,7 +44,7 @@ struct Storage : RefCounted, Pooled<Storage> {
   // read what was written calls await_values (core/runtime/order.h).
   std::atomic<uint64_t> write_ticket{0};
   std::atomic<bool> exported{false};  // the address was given to somebody who may write there
-  std::atomic<uint32_t> held_by_programs{0};  // of the handles, those of core/graph/held.h
+  std::atomic<uint32_t> held_by_programs{0};  // of the handles, those of core/graph/program_ref.h
   // The number of the present values, which no other values of any storage have had; it is given
   // when somebody first asks. Values that were queued count as present, so ask before you queue
   // what reads them. It is 0, which says nothing, for memory that others may write to unseen.

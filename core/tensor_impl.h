@@ -52,7 +52,7 @@ struct TensorImpl : RefCounted, Pooled<TensorImpl> {
   Device device;
   bool contiguous;
   MemoryFormat format;  // the one that the strides mean: suggested_format in core/layout.h
-  std::atomic<uint32_t> held_by_programs{0};  // of the handles, those of core/graph/held.h
+  std::atomic<uint32_t> held_by_programs{0};  // of the handles, those of core/graph/program_ref.h
   Shape shape;
   Strides strides;
   int64_t offset;  // in elements

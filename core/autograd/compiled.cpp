@@ -109,7 +109,7 @@ bool CompiledHistory::look(std::span<const Tensor> results) {
   }
   if (results_.empty()) return false;
   if (const char* why = copy_.finish()) recording::refuse(why);
-  for (auto& held : copy_.held()) held_.push_back({held.tensor, held.handles});
+  for (auto& held : copy_.kept_tensors()) held_.push_back({held.tensor, held.handles});
   return true;
 }
 

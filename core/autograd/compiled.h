@@ -26,7 +26,7 @@ class CompiledHistory final : public graph::History,
 
   bool look(std::span<const Tensor> results) override;
   bool covers(const TensorImpl& result) const override { return results_.contains(&result); }
-  std::span<Held> held() override { return held_; }
+  std::span<KeptTensor> kept_tensors() override { return held_; }
   void settle(graph::Trace& trace) override;
   graph::Match compare(graph::History& now) const override;
   const char* obstacle(std::span<const Tensor* const> arguments) const override;
@@ -82,7 +82,7 @@ class CompiledHistory final : public graph::History,
   // recordings, so that nothing tells whether the function uses them as arguments.
   std::vector<Ref<TensorImpl>> leaves_, pinned_;
   std::unordered_set<const TensorImpl*> results_;  // that lead into the graph, until settle()
-  std::vector<Held> held_;
+  std::vector<KeptTensor> held_;
   std::vector<Value> values_;
   size_t num_results_ = 0;
   std::shared_ptr<Passes> passes_ = std::make_shared<Passes>();

@@ -18,7 +18,7 @@ namespace tenon {
 class GraphCopy {
  public:
   // A tensor that rules read.
-  struct Held {
+  struct KeptTensor {
     TensorImpl* tensor;  // as long as the graph of the call lives
     uint32_t handles;    // that the graph has
   };
@@ -73,7 +73,7 @@ class GraphCopy {
   // Returns one that shares nothing with this.
   GraphCopy apart() const;
 
-  const std::vector<Held>& held() const { return held_; }
+  const std::vector<KeptTensor>& kept_tensors() const { return held_; }
   const std::vector<Target>& targets() const { return targets_; }
   const std::vector<Root>& roots() const { return roots_; }
   size_t size() const { return nodes_.size(); }
@@ -115,7 +115,7 @@ class GraphCopy {
   std::unordered_map<const TensorImpl*, uint32_t> held_places_;
 
   std::vector<NodeCopy> nodes_;  // the oldest first
-  std::vector<Held> held_;
+  std::vector<KeptTensor> held_;
   std::vector<Target> targets_;
   std::vector<Root> roots_;
 };

@@ -153,7 +153,7 @@ const char* DynamicProgram::take_inputs(Trace& trace,
     if (wiring_.pinned[k]) continue;
     Input& input = trace.inputs[k];
     const uint32_t first = first_in_memory_[k];
-    input.held = first == k ? Held<Storage>(context_of(trace.device).memory->allocate(1))
+    input.held = first == k ? ProgramRef<Storage>(context_of(trace.device).memory->allocate(1))
                             : trace.inputs[first].held;
     input.id = input.held.get();
     for (size_t i = 0; i < trace.accesses.size(); ++i) {

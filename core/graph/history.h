@@ -20,7 +20,7 @@ namespace tenon::graph {
 class History {
  public:
   // A tensor that gradient rules will read.
-  struct Held {
+  struct KeptTensor {
     TensorImpl* tensor;     // as long as the call is recorded
     uint32_t handles;       // that the history has
     int32_t argument = -1;  // of which it is a part; -1: it follows the results of the trace
@@ -32,7 +32,7 @@ class History {
   virtual bool look(std::span<const Tensor> results) = 0;
   // Whether it leads to this result.
   virtual bool covers(const TensorImpl& result) const = 0;
-  virtual std::span<Held> held() = 0;
+  virtual std::span<KeptTensor> kept_tensors() = 0;
   // Ends the recording; `trace` is of the same call. What cannot be is its refusal.
   virtual void settle(Trace& trace) = 0;
   // Compares a later call, and notes in it what of its arguments stayed the same.

@@ -43,13 +43,13 @@ int32_t Recorder::argument_with(const TensorImpl& tensor) const {
 // What gradient rules will read follows the results, except arguments, which each call brings. The
 // handle that a result has is one of the history here.
 void Recorder::keep_held(History& history) {
-  for (auto& held : history.held()) {
-    held.argument = argument_with(*held.tensor);
-    if (held.argument >= 0) continue;
-    const Tensor tensor(Ref<TensorImpl>::share(held.tensor));
+  for (auto& kept : history.kept_tensors()) {
+    kept.argument = argument_with(*kept.tensor);
+    if (kept.argument >= 0) continue;
+    const Tensor tensor(Ref<TensorImpl>::share(kept.tensor));
     int32_t place = find_kept(tensor);
     if (place < 0) place = add_kept(tensor, values_of(tensor));
-    held_handles_[static_cast<size_t>(place)] += held.handles - 1;
+    held_handles_[static_cast<size_t>(place)] += kept.handles - 1;
     trace_.results.emplace_back().kept = place;
     ++trace_.num_following;
   }

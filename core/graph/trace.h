@@ -13,7 +13,7 @@
 #include <tenon/core/base/ref.h>
 #include <tenon/core/dispatch/attrs.h>
 #include <tenon/core/dispatch/plan_cache.h>
-#include <tenon/core/graph/held.h>
+#include <tenon/core/graph/program_ref.h>
 #include <tenon/core/runtime/host_work.h>
 #include <tenon/core/storage.h>
 #include <tenon/core/tensor_impl.h>
@@ -26,7 +26,7 @@ constexpr uint32_t kAbsent = ~uint32_t{0};
 struct Value {
   bool inside = false;  // it was allocated during the call
   const Storage* id = nullptr;
-  Held<Storage> held;  // of what was not: so that no other storage gets its address
+  ProgramRef<Storage> held;  // of what was not: so that no other storage gets its address
   uint64_t bytes = 0;
   bool written = false;   // a node of the trace wrote it
   bool constant = false;  // nodes of Trace::constants compute it, once for all replays
@@ -92,7 +92,7 @@ struct TraceNode {
 // trace does not have, or one that begins and ends in the host part.
 struct HostValue {
   uint32_t value = kAbsent;
-  Held<Storage> held;
+  ProgramRef<Storage> held;
   uint64_t bytes = 0;
 };
 
@@ -123,12 +123,12 @@ struct Kept {
 // three for an undefined tensor.
 struct Result {
   int32_t kept = -1, argument = -1;
-  Held<TensorImpl> outside;
+  ProgramRef<TensorImpl> outside;
 };
 
 // A leaf from outside whose gradient the call asked for or replaced.
 struct Leaf {
-  Held<TensorImpl> tensor;
+  ProgramRef<TensorImpl> tensor;
   bool asked = false;  // before it was replaced
   bool replaced = false;
   bool shared = false;  // it may have replicas
@@ -170,7 +170,7 @@ struct Input {
   int32_t leaf = -1;      // of Trace::leaves; -1 for an argument
   int32_t argument = -1;  // its number among the arguments
   const Storage* id = nullptr;
-  Held<Storage> held;
+  ProgramRef<Storage> held;
   uint64_t offset = 0, extent = 0;  // the bytes that its tensor spans, from this one on
 };
 

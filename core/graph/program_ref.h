@@ -15,19 +15,19 @@ void uncount_held(TensorImpl& tensor) noexcept;
 
 // A handle that is counted as that of a program, or of a trace on the way to one.
 template <class T>
-class Held {
+class ProgramRef {
  public:
-  Held() = default;
-  Held(Ref<T> of) : of_(std::move(of)) {
+  ProgramRef() = default;
+  ProgramRef(Ref<T> of) : of_(std::move(of)) {
     if (of_) count_held(*of_);
   }
-  Held(const Held& o) : Held(o.of_) {}
-  Held(Held&& o) noexcept : of_(std::move(o.of_)) {}
-  Held& operator=(Held o) noexcept {
+  ProgramRef(const ProgramRef& o) : ProgramRef(o.of_) {}
+  ProgramRef(ProgramRef&& o) noexcept : of_(std::move(o.of_)) {}
+  ProgramRef& operator=(ProgramRef o) noexcept {
     std::swap(of_, o.of_);
     return *this;
   }
-  ~Held() {
+  ~ProgramRef() {
     if (of_) uncount_held(*of_);
   }
 
@@ -36,7 +36,7 @@ class Held {
   T* operator->() const { return of_.get(); }
   T& operator*() const { return *of_; }
   explicit operator bool() const { return bool(of_); }
-  friend bool operator==(const Held& a, const Held& b) { return a.of_ == b.of_; }
+  friend bool operator==(const ProgramRef& a, const ProgramRef& b) { return a.of_ == b.of_; }
 
  private:
   Ref<T> of_;

@@ -4,21 +4,21 @@
 
 #include <tenon/core/base/fork.h>
 #include <tenon/core/base/never_destroyed.h>
-#include <tenon/core/graph/held.h>
+#include <tenon/core/graph/program_ref.h>
 
 namespace tenon::graph {
 
 namespace {
 
 // The tensors that programs have. A tensor holds its memory once, whoever has the tensor.
-struct HeldTensors {
+struct ProgramTensors {
   ForkMutex mutex{ForkOrder::tables};
   std::unordered_multimap<const Storage*, const TensorImpl*> by_memory;
   std::unordered_map<const TensorImpl*, const Storage*> memory_of;  // when it was counted first
   std::atomic<size_t> count{0};
 };
-HeldTensors& held_tensors() {
-  static constinit NeverDestroyed<HeldTensors> tensors;
+ProgramTensors& program_tensors() {
+  static constinit NeverDestroyed<ProgramTensors> tensors;
   return tensors.get();
 }
 
@@ -32,7 +32,7 @@ void uncount_held(Storage& storage) noexcept {
 }
 
 void count_held(TensorImpl& tensor) {
-  HeldTensors& all = held_tensors();
+  ProgramTensors& all = program_tensors();
   std::lock_guard lock(all.mutex);
   if (tensor.held_by_programs == 0) {
     const Storage* const memory = tensor.storage.get();
@@ -49,7 +49,7 @@ void count_held(TensorImpl& tensor) {
 }
 
 void uncount_held(TensorImpl& tensor) noexcept {
-  HeldTensors& all = held_tensors();
+  ProgramTensors& all = program_tensors();
   std::lock_guard lock(all.mutex);
   if (tensor.held_by_programs.fetch_sub(1, std::memory_order_relaxed) != 1) return;
   const auto known = all.memory_of.find(&tensor);
@@ -72,7 +72,7 @@ bool is_let_go(const Storage& storage) {
   const uint32_t others = storage.refs.load(std::memory_order_relaxed) -
                           storage.held_by_programs.load(std::memory_order_relaxed);
   if (others == 0) return true;
-  HeldTensors& all = held_tensors();
+  ProgramTensors& all = program_tensors();
   if (others > all.count.load(std::memory_order_relaxed)) return false;
   std::lock_guard lock(all.mutex);
   uint32_t let_go = 0;
