@@ -13,8 +13,8 @@ extern constinit thread_local const detail::DeviceScope* innermost_scope TENON_F
 // A scope ends on the thread that entered it.
 void enter_scope(detail::DeviceScope& scope);
 void leave_scope(const detail::DeviceScope& scope);
-// On another thread: it works where the one does whose innermost scope this is, and which goes on
-// only after it.
+// Lets this thread work on the device of `callers`, the innermost scope of another thread, which
+// waits until this one is done.
 void continue_scopes(const detail::DeviceScope* callers);
 
 }  // namespace tenon

@@ -166,7 +166,7 @@ Tensor tensor(std::initializer_list<T> values, const Shape& shape,
   detail::require_values(values.size(), shape);
   return detail::tensor_of_list(values.begin(), DTypeOf<T>::value, shape, options);
 }
-// The same for truths, which no vector holds as such.
+// Returns the same for a list of bools, whose values std::vector<bool> would not hold one by one.
 template <std::same_as<bool> B>
 Tensor tensor(std::initializer_list<B> values) {
   return detail::tensor_of_list(values.begin(), DType::boolean, values.size(), {});

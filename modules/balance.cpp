@@ -16,7 +16,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr uint64_t kLongestPause = 256;  // calls between two that are measured
-// Shares are changed if that makes a call so much faster, and soon measured again if so much.
+// Shares are changed if a call becomes faster by the first factor, and are soon measured again if
+// it becomes faster by the second one.
 constexpr double kLeastGain = 1.03, kMuch = 1.2;
 // A share changes by this factor at most: a device that was disturbed once must not lose all rows,
 // because without a row it would not be measured again.

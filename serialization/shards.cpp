@@ -25,7 +25,7 @@
 namespace tenon {
 namespace {
 
-constexpr size_t kMaxShards = 99'999;  // so many the names can number
+constexpr size_t kMaxShards = 99'999;  // names have five digits
 constexpr std::string_view kEnding = ".h5";
 constexpr auto kClockSetBack = std::chrono::minutes(10);  // at most
 

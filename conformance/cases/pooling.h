@@ -129,7 +129,8 @@ List call_lp_pool(const json& a, const List& in) {
   return {Pool(in[0], a.at("norm_type").get<double>(), size_of<Size>(a, "kernel_size", 1),
                size_of<Size>(a, "stride", {}), a.value("ceil_mode", false))};
 }
-// "places": so many there are in the result, whatever the indices of a variant become.
+// "places" is how many elements a plane of the result has: indices of a variant are reduced to
+// these.
 template <class Size, auto Pool>
 List call_max_unpool(const json& a, const List& in) {
   const Tensor at = a.contains("places") ? remainder(in[1], a["places"].get<int64_t>()) : in[1];

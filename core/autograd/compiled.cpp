@@ -169,7 +169,7 @@ const char* CompiledHistory::obstacle(std::span<const Tensor* const> arguments) 
   std::vector<Edge> edges;
   for (auto* argument : arguments) edges.push_back(edge_of_argument(argument));
   if (first_like(edges) != first_like_)
-    return "arguments are one tensor that were several, or the other way round";
+    return "two arguments are now one tensor and were two before, or are now two and were one";
   for (size_t i = 0; i < edges.size(); ++i) {
     if (pinned_[i] && edges[i].leaf != pinned_[i]) return "an argument is another leaf than before";
     for (auto& target : copy_.targets())

@@ -1,6 +1,6 @@
-// Which strides the core proposes for the outputs of a call. Pointwise operators need nobody's
-// consent: the plugin sees the dimensions in the order of memory, in which new outputs are
-// row-major. Other operators keep a format of channels if a plugin of the device takes it.
+// Which strides the core proposes for the outputs of a call. For pointwise operators it decides
+// alone: the plugin sees the dimensions in the order of memory, in which new outputs are row-major.
+// Other operators keep a format of channels if a plugin of the device takes it.
 #pragma once
 
 #include <tenon/core/dispatch/plan_cache.h>

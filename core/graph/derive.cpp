@@ -187,7 +187,8 @@ const char* DynamicProgram::derive(OpenTrace& open, History* history,
   following.visit(open);
   if (history) history->visit(following);
   if (!following.fits()) return "a size, or a place in memory, comes out as none that follows";
-  if (!same(open.arguments, described(arguments))) return "arguments lie otherwise in memory";
+  if (!same(open.arguments, described(arguments)))
+    return "an argument has another memory layout than in the recorded calls";
   open.trace.inside_bytes = 0;
   if (const char* fault = take_inputs(open.trace, arguments)) return fault;
   for (auto& kept : open.trace.kept)

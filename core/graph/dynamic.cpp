@@ -101,12 +101,12 @@ void DynamicProgram::find_laws() {
   why_ = std::move(why);
 }
 
-// An odd batch over two devices has parts of two sizes, so that no law fits it and even ones. Calls
-// whose sizes leave the same remainder may still have laws, which hold for others if they agree
-// with each call that was left out: it does what they say, or they say that it does not follow.
+// An odd batch over two devices has parts of two sizes, so that no law fits odd and even batches.
+// Calls whose sizes leave the same remainder may still have laws. These hold for others if they
+// agree with each call that was left out: it does what they say, or they do not apply to it.
 bool DynamicProgram::find_laws_of_some() {
   constexpr int64_t kMostParts = 16;
-  // Three of so many selections lie on a line by chance.
+  // With fewer calls, chance alone puts all of one of these many selections on a line.
   constexpr size_t kLeastCalls = 5;
   for (size_t d = 0; d < calls_[0].size(); ++d)
     for (int64_t parts = 2; parts <= kMostParts; ++parts)
@@ -181,7 +181,7 @@ DynamicProgram::Found DynamicProgram::find_law_of_scalar(std::span<const size_t>
   return Found::laws;
 }
 
-// Says for people whose number it is.
+// Names, for messages, the operator to which the number belongs.
 std::string DynamicProgram::owner_of(size_t integer) const {
   OpenTrace open = first_;
   NumberList until;

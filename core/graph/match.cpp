@@ -43,8 +43,8 @@ bool same_work(const TraceNode& a, const TraceNode& b, bool any_size) {
 std::string other_operator(size_t i, const std::string& before, const std::string& now) {
   if (before != now) return fmt::format("operator {} was {}, and then {}", i, before, now);
   return fmt::format(
-      "operator {}, {}, had other attributes than before, or tensors that lie otherwise in memory",
-      i, before);
+      "operator {}, {}, had other attributes than before, or tensors of another memory layout", i,
+      before);
 }
 
 // A plan that had to leave its cache was made again.
@@ -134,7 +134,8 @@ class Comparison {
           a_.inputs[i].leaf != b_.inputs[i].leaf ||
           (a_.inputs[i].extent != b_.inputs[i].extent &&
            !(any_size_ && a_.inputs[i].argument >= 0)))
-        return differ("a gradient was there, or lay elsewhere, in one call and not in the other");
+        return differ(
+            "a leaf had a gradient in only one of two calls, or a gradient at another address");
     for (size_t k = 0; any_size_ && known_ && k < a_.inputs.size(); ++k)
       if (known_->pinned[k] && moved(k)) return differ("an argument lay elsewhere than before");
     for (size_t i = 0; i < a_.leaves.size(); ++i) {
@@ -149,7 +150,8 @@ class Comparison {
     return true;
   }
 
-  // Where the input lay; nowhere if that was forgotten because it is not pinned.
+  // Whether the access is to memory of the input; an input that is not pinned has forgotten where
+  // it was.
   static bool lies_in(const Trace& t, size_t input, const Access& access) {
     const Input& in = t.inputs[input];
     return in.id && t.values[access.value].id == in.id && access.offset >= in.offset &&

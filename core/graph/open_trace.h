@@ -72,7 +72,7 @@ struct NumberList final : NumberVisitor {
   bool is_like(const NumberList& o) const {
     return integers.size() == o.integers.size() && scalars.size() == o.scalars.size();
   }
-  // Whether the numbers are the same, but for those that mean nothing in one of the calls.
+  // Whether the numbers are the same, except those that mean nothing in one of the calls.
   bool is_same(const NumberList& o) const;
   std::vector<int64_t> integers;
   std::vector<Scalar> scalars;

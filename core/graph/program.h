@@ -45,9 +45,9 @@ class Program {
   // Returns why the program must not run with these arguments and with the gradients that leaves
   // have now; null if it may. The signature of the arguments is the same as in the trace.
   const char* obstacle(std::span<const Tensor* const> arguments) const;
-  // Does all that the function did. Throws only before anything has been done, or what the host
-  // does itself throws, or for want of memory: where several devices or the host take part, each
-  // group takes its memory as it begins, when others have been queued.
+  // Does all that the function did. Throws before anything has been done, except in two cases: what
+  // the host does itself throws, or memory runs out. Where several devices or the host take part,
+  // each group takes its memory as it begins, when others have been queued.
   void run(std::span<const Tensor* const> arguments, std::vector<Tensor>& results);
   // Returns two arguments that share memory in each call; nothing if none do.
   std::optional<std::pair<int32_t, int32_t>> arguments_that_share() const;

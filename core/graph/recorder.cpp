@@ -104,7 +104,7 @@ void Recorder::abandon() noexcept {
 // ---- memory
 
 void Recorder::allocated(const Storage& storage, bool for_host) {
-  if (work_depth_ > 0) return;  // what it makes, it tells
+  if (work_depth_ > 0) return;  // the work reports what it makes
   std::lock_guard lock(lock_);
   if (host_depth_ > 0) {  // what the host makes counts as from outside
     host_places_[&storage] = kBorn;

@@ -117,8 +117,9 @@ struct Frame {
 };
 
 // Waits until `ticket` is reached, after which no frame is read that was queued before. Where the
-// stream of a plugin cannot wait, such as for want of memory, this returns at once: what such a
-// stream runs was read when it was queued, and memory and plans that are let go wait for it.
+// stream of a plugin cannot wait, for example because memory has run out, this returns at once:
+// what such a stream runs was read when it was queued, and memory and plans are only released after
+// it.
 void wait_until_read(DeviceStream& stream, uint64_t ticket) noexcept;
 
 }  // namespace tenon::graph

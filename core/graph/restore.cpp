@@ -232,7 +232,7 @@ class Restoration {
       const auto& t = saved.call.inputs[i];
       const uint64_t bytes = t ? extent_in_memory(t->dtype, t->shape, t->strides) : 0;
       require((saved.accesses[i].value != kAbsent) == t.has_value(),
-              "an input is there and has no value, or the other way round");
+              "an input without a value, or a value without an input");
       add_access(saved.accesses[i], bytes, t ? size_of(t->dtype) : 1);
       if (!t || !bytes) continue;
       require(was_written(saved.accesses[i].value),
@@ -271,7 +271,7 @@ class Restoration {
     const SavedOutput& o = saved.outputs[i];
     const Access& access = saved.accesses[inputs + i];
     require((access.value != kAbsent) == (o.kind != OutputKind::absent),
-            "a result is there and has no value, or the other way round");
+            "a result without a value, or a value without a result");
     if (o.kind == OutputKind::absent) return add_access(access, 0, 1);
     const uint64_t bytes = extent_in_memory(o.dtype, o.shape, o.strides);
     add_access(access, bytes, size_of(o.dtype));

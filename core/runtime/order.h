@@ -1,7 +1,7 @@
-// Who waits for whom, so that work on several streams computes what the program says. A storage
-// knows the ticket of its last write, which tells the stream that does it, and lists as `uses` what
-// streams other than that of its own context read and write. Whoever queues work says here what the
-// work reads and changes, before and after.
+// Which work waits for which, so that several streams compute what the program says. A storage
+// knows the ticket of its last write, which names the stream of that write, and lists in `uses`
+// what streams other than that of its own context read and write. Code that queues work says here
+// what the work reads and changes, before and after queueing it.
 #pragma once
 
 #include <atomic>

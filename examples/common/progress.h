@@ -1,4 +1,4 @@
-// How far a training run is: a bar on a terminal, a line an epoch elsewhere.
+// How far a training run is: a bar on a terminal, one line per epoch elsewhere.
 #pragma once
 
 #include <chrono>

@@ -51,7 +51,7 @@ class TENON_API Adam : public Optimizer {
   std::vector<AdamOptions> options_;
 };
 
-// The options of AdamW, which are those of Adam but for the weight decay.
+// The options of AdamW, which are those of Adam except for the weight decay.
 struct AdamWOptions {
   double lr = 1e-3;
   std::array<double, 2> betas = {0.9, 0.999};

@@ -128,7 +128,7 @@ BOOST_AUTO_TEST_CASE(generated_images_are_balanced_and_decided_by_the_seed) {
                  "noise has to be finite and at least 0"));
 }
 
-// The nearest of the classes' mean images: what can be had without learning shapes.
+// The nearest of the classes' mean images: what a model reaches without learning shapes.
 BOOST_AUTO_TEST_CASE(generated_images_tell_their_class_but_not_by_their_mean) {
   const TensorDataset train = synthetic(4000), test = synthetic(500, {.seed = 1});
   std::vector<std::vector<double>> mean(10, std::vector<double>(784));

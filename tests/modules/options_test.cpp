@@ -36,7 +36,7 @@ std::vector<Tensor> parameters() { return {ones({2}).requires_grad_()}; }
 
 }  // namespace
 
-// Tables, a case a line.
+// Tables with one case on each line.
 // clang-format off
 BOOST_AUTO_TEST_CASE(sizes_of_layers) {
   require_refused({

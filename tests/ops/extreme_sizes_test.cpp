@@ -54,7 +54,7 @@ const Shape long_row = {int64_t{1} << 59};  // allowed, as a view; no memory hol
 
 }  // namespace
 
-// Tables, a case a line.
+// Tables with one case on each line.
 // clang-format off
 BOOST_AUTO_TEST_CASE(results_whose_size_does_not_fit) {
   Tensor s = scalar(2), e = expanded(long_row);

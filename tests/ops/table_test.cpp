@@ -1,6 +1,6 @@
-// Every operator on every device: runs the table of conformance/cases, a suite a family.
-// TENON_TEST_DEVICE names the device. A new operator needs a line in its family's table; the last
-// tests here name those that have none.
+// Every operator on every device: runs the table of conformance/cases, in one suite for
+// each family. TENON_TEST_DEVICE names the device. A new operator needs a line in its family's
+// table; the last tests here name those that have none.
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>

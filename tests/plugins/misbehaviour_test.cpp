@@ -157,7 +157,7 @@ BOOST_AUTO_TEST_CASE(when_plans_are_made_and_run) {
     check_fault("run_throws", {"abs: (", shapes}, compute);
     check_fault("plan_create_throws", {"abs: (", shapes}, compute);
     // An error of the caller says which call it was, too.
-    check_fault("plan_create_invalid", {"abs: (", shapes, ": joint: not to be had"}, compute);
+    check_fault("plan_create_invalid", {"abs: (", shapes, ": joint: not available"}, compute);
     check_fault("plan_create_null", {"abs: (", "reported success, but gave no plan"}, compute);
     check_fault("plan_create_short", {"a plan that says it has 0 bytes"}, compute);
     check_fault("plan_create_without_run", {"a plan whose run is NULL"}, compute);

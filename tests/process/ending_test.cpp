@@ -13,7 +13,8 @@ namespace {
 Outcome run(const std::string& scenario) {
   const std::string folder = tenon::test::build_dir() + "/tests/";
   std::vector<std::string> environment{"TENON_PLUGIN_PATH=" + folder + "sim:" + folder + "process"};
-  // What other threads had in hand at a fork, and detached ones at the end, is nobody's.
+  // Memory that other threads used at a fork, or detached threads at the end, has no owner any
+  // more: the address sanitizer would call it a leak.
   if (const char* options = std::getenv("ASAN_OPTIONS"))
     environment.push_back("ASAN_OPTIONS=" + std::string(options) + ":detect_leaks=0");
   return run_child({folder + "process/process_scenarios", scenario}, environment);

@@ -14,7 +14,8 @@ namespace {
 
 Outcome run(const std::string& scenario) {
   std::vector<std::string> environment{"TENON_TRACE=plans", "TENON_PLUGIN_PATH="};
-  // What other threads had in hand at a fork is nobody's.
+  // Memory that other threads used at a fork has no owner in the child: the address sanitizer would
+  // call it a leak.
   if (const char* options = std::getenv("ASAN_OPTIONS"))
     environment.push_back("ASAN_OPTIONS=" + std::string(options) + ":detect_leaks=0");
   return run_child({tenon::test::build_dir() + "/tests/process/process_scenarios", scenario},

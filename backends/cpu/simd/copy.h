@@ -9,7 +9,7 @@
 namespace tenon::cpu {
 
 // As memcpy, and never much slower. The C library's memcpy takes `rep movsb` for some 2 KB and
-// more, with which AMD's processors copy 2 to 4 GB/s where `to` and `from` lie otherwise within a
+// more, with which AMD's processors copy 2 to 4 GB/s where `to` and `from` lie differently within a
 // cache line (glibc before 2.39 has no way around that), and 40 GB/s where they lie alike.
 inline void copy_row(void* to, const void* from, int64_t bytes) {
   constexpr int64_t kLibraryMoves = 2048, kLine = 64, kBlock = 4 * kVectorBytes;

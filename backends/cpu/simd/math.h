@@ -147,7 +147,7 @@ inline Vec<float> log_normal(Vec<float> x, Vec<float> lift) {
 [[gnu::noinline]] inline Vec<float> log_any(Vec<float> x) {
   const Vec<float> zero = splat(0.0f), infinity = splat(INFINITY);
   const auto tiny = x < splat(0x1p-126f);
-  // Negative numbers and NaN give rubbish here, which is replaced below.
+  // Negative numbers and NaN give wrong values here, which are replaced below.
   Vec<float> y = log_normal(tiny ? x * splat(0x1p24f) : x, tiny ? splat(-24.0f) : zero);
   y = x == zero ? -infinity : y;
   y = x < zero ? splat(NAN) : y;

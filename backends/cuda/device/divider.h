@@ -17,8 +17,8 @@ struct Divider {
   }
 };
 
-// a / b of numbers that are not negative. 64-bit division costs about a hundred instructions: only
-// where it must be, and not in the middle of a kernel.
+// a / b of numbers that are not negative. A 64-bit division is about a hundred instructions: it is
+// done only where 32 bits do not suffice, and is not inlined into kernels.
 __device__ __attribute__((noinline)) inline int64_t divide_wide(int64_t a, int64_t b) {
   return a / b;
 }

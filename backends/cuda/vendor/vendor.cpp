@@ -38,7 +38,7 @@ VendorHandles::Dnn VendorHandles::dnn() {
 VendorHandles::Dnn VendorHandles::dnn(cudaStream_t stream) {
   Dnn dnn = this->dnn();
   if (stream != dnn_stream_) {
-    dnn_stream_ = nullptr;  // unknown, should it fail
+    dnn_stream_ = nullptr;  // unknown if the next call fails
     check(cudnn().cudnnSetStream(dnn.handle, stream), "cudnnSetStream");
     dnn_stream_ = stream;
   }

@@ -25,8 +25,8 @@ void check_result(const char* op, const Tensor& target, const Tensor& result) {
                                  op, shape_of(result), shape_of(target)));
 }
 
-// A change is recorded by giving the tensor another history, which nobody hears of who shares its
-// memory: a view, or a value that a gradient rule will read.
+// A change is recorded by giving the tensor another history. Others that share its memory, such as
+// a view or a value that a gradient rule will read, do not get to know of that history.
 void require_recordable(const char* op, const Tensor& target) {
   if (wants_gradient(target) && target.is_leaf())
     throw AutogradError(fmt::format(

@@ -164,7 +164,7 @@ std::vector<Sample> combined(const std::vector<Sample>& outer, const std::vector
   return all;
 }
 
-// The images as a table, a row a pixel, with zeros around each image.
+// The images as a table with one row per pixel, with zeros around each image.
 Tensor rows_of(const Tensor& x) {
   const size_t dims = shape_of(x).size() - 2;
   std::vector<int64_t> borders = {0, 0};

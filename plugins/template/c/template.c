@@ -285,7 +285,7 @@ static tn_error* memory_alloc(tn_device* device, uint32_t kind, uint64_t bytes, 
   (void)device, (void)kind;
   void* p = bytes <= SIZE_MAX - 63 ? aligned_alloc(64, (size_t)(bytes + 63) / 64 * 64) : NULL;
   if (!p)
-    return fail(TN_CODE_OUT_OF_MEMORY, "%llu bytes of host memory are not to be had",
+    return fail(TN_CODE_OUT_OF_MEMORY, "%llu bytes of host memory cannot be allocated",
                 (unsigned long long)bytes);
   *memory = p;
   return NULL;

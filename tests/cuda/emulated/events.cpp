@@ -59,8 +59,8 @@ bool refuses_to(std::string_view what) {
 
 extern "C" {
 
-// Only streams that do not join the default one are there to be had: that one has an order of its
-// own here.
+// Makes only streams that do not join the default one, because the default stream has an order of
+// its own here.
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
   std::lock_guard guard(lock());
   if (flags != cudaStreamNonBlocking) return answer(cudaErrorNotSupported);

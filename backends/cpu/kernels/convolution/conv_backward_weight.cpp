@@ -43,7 +43,7 @@ void pixel_tile(int64_t vectors, const T* g, int64_t g_step, const T* x, const i
 }
 
 // sums[r * Columns + j] (a vector of output channels) += x at offsets[r] + j, times the gradient of
-// that pixel, over `rows` x `width` pixels. `g` holds a vector a pixel.
+// that pixel, over `rows` x `width` pixels. `g` holds one vector for each pixel.
 template <class T, int Columns, int Rows>
 void channel_tile(int64_t rows, int64_t width, const T* g, const T* x, int64_t pitch,
                   const int64_t* offsets, Vec<T>* const* sums) {

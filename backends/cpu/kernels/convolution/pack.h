@@ -10,8 +10,8 @@ namespace tenon::cpu {
 inline constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // `count` <= `pitch` lanes with stride `lane` of `depth` steps with stride `step` become depth x
-// pitch. Lanes from count on are zero; where pitch is no whole number of vectors, up to a vector of
-// rubbish follows the last step. `pitch` is at most two vectors, or 8.
+// pitch. Lanes from count on are zero; where pitch is no whole number of vectors, the last step is
+// followed by undefined values, less than a vector of them. `pitch` is at most two vectors, or 8.
 template <class T>
 void pack(const T* from, int64_t lane, int64_t step, int64_t count, int64_t depth, T* to,
           int64_t pitch) {

@@ -9,8 +9,9 @@
 namespace tenon::cpu {
 namespace {
 
-// A panel of the rows and columns of a (n, n) from `first` on. What the matrix owes to the panel's
-// reflectors is - L^T R, rows v, x, v, x … of L and y, u, y, u … of R.
+// A panel of the rows and columns of a (n, n) from `first` on. The panel's reflectors change the
+// rest of the matrix only after the last step, by - L^T R, where L has the rows v, x, v, x … and R
+// the rows y, u, y, u …
 template <class T>
 class BidiagonalPanel {
  public:

@@ -52,8 +52,9 @@ void multiply_symmetric(const T* a, int64_t step, int64_t n, const T* x, T* y) {
   }
 }
 
-// A panel of the last rows of the leading block of `size` rows. What the matrix owes to the
-// panel's reflectors is - L^T R, rows v, w, v, w … of L and w, v, w, v … of R.
+// A panel of the last rows of the leading block of `size` rows. The panel's reflectors change the
+// rest of the matrix only after the last step, by - L^T R, where L has the rows v, w, v, w … and R
+// the rows w, v, w, v …
 template <class T>
 class TridiagonalPanel {
  public:
@@ -70,10 +71,9 @@ class TridiagonalPanel {
     const bool at_once = size_ <= kUpdatedAtOnce;
     for (int64_t s = 0; s < block_.count(); ++s) {
       const int64_t i = size_ - 1 - s;
-      if (!at_once) pay(s, i);
+      if (!at_once) catch_up(s, i);
       const T tau = block_.tau(s) = reduce_row(i, block_.vector(s), diagonal, beside);
-      if (tau != 0)
-        at_once ? update(tau, block_.vector(s), i) : remember(s, tau, block_.vector(s), i);
+      if (tau != 0) at_once ? update(tau, block_.vector(s), i) : delay(s, tau, block_.vector(s), i);
     }
     block_.close();
     if (at_once) return std::move(block_);
@@ -87,8 +87,8 @@ class TridiagonalPanel {
   }
 
  private:
-  // Row i, before it is reduced in step s, gets what the steps before owe it.
-  void pay(int64_t s, int64_t i) {
+  // Applies the delayed updates of the steps before s to row i, which step s reduces.
+  void catch_up(int64_t s, int64_t i) {
     const MatrixView<const T> left{left_.data(), size_, 1}, right{right_.data(), size_, 1};
     for (int64_t q = 0; q < 2 * s; ++q) few_[static_cast<size_t>(q)] = right(q, i);
     add_product<T>(i + 1, 2 * s, -1, left.turned(), few_.data(), a_ + i * n_);
@@ -102,7 +102,7 @@ class TridiagonalPanel {
     v[i - 1] = 1;
     return tau;
   }
-  // The matrix of i rows becomes itself less v w^T + w v^T …
+  // Subtracts v w^T + w v^T from the leading i rows.
   void update(T tau, const T* v, int64_t i) {
     T* const w = left_.data();
     multiply_symmetric(a_, n_, i, v, w);
@@ -112,8 +112,8 @@ class TridiagonalPanel {
       for (int64_t c = 0; c <= r; ++c) row[c] -= v[r] * w[c] + w[r] * v[c];
     }
   }
-  // … or owes that.
-  void remember(int64_t s, T tau, const T* v, int64_t i) {
+  // Keeps v and w, by which `catch_up` and the end of `reduce` do the same later.
+  void delay(int64_t s, T tau, const T* v, int64_t i) {
     const MatrixView<T> left{left_.data(), size_, 1}, right{right_.data(), size_, 1};
     T* const w = &left(2 * s + 1, 0);
     multiply_symmetric(a_, n_, i, v, w);
@@ -140,7 +140,7 @@ class TridiagonalPanel {
 // Next to a matrix whose elements are scaled, smaller ones beside the diagonal are what rounding
 // left behind. The product of two that are not is no 0, with which a step would end too early.
 constexpr double kVanished = 0x1p-511;
-// The reciprocal of a larger one, and its products with elements, can be had.
+// The reciprocal of a larger one, and its products with elements, do not overflow.
 constexpr double kInvertible = 1e-280;
 
 // The eigenvalue of the last two rows and columns up to `end` that is closer to d[end].

@@ -1,5 +1,5 @@
-// Connectionist temporal classification: a thread a sequence, which goes over its steps forwards
-// for the loss, and backwards for the gradient.
+// Connectionist temporal classification: each sequence has a thread, which goes over its steps
+// forwards for the loss, and backwards for the gradient.
 #include <tenon/plugins/sdk/requests/ctc.h>
 
 #include "runtime/common.h"
@@ -61,7 +61,7 @@ void forward(const Ctc& c, const tn_run& run) {
   });
 }
 
-// The gradients of one sequence. `betas` has room for two steps, `through` for a value a class.
+// The gradients of one sequence. `betas` has room for two steps, `through` for one value per class.
 template <class T>
 void go_back(const Ctc& c, const sdk::CtcSequence<T>& q, T g, T loss, const T* alphas, T* gx,
              std::vector<T>& betas, std::vector<T>& through) {

@@ -1,5 +1,5 @@
 // What a product, convolution or batch norm does at last to rows of its result, while they are in
-// the cache: it adds its residual, and computes its activation by the very rows of the operator of
+// the cache: it adds its residual, and computes its activation by the same code as the operator of
 // that name, so that the bits are the same.
 #pragma once
 

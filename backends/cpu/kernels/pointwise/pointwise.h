@@ -10,8 +10,8 @@
 #include "runtime/nest.h"
 #include "simd/convert.h"
 
-// Iterations of the next loop are independent: an output may be the very memory of an input, never
-// a shifted part of it.
+// Iterations of the next loop are independent: an output may be in the same memory as an input, but
+// never shifted against it.
 #if defined(__clang__)
 #define TN_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
 #else

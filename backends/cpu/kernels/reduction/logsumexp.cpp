@@ -78,7 +78,7 @@ void fold_exponentials(T* total, const T* row, int64_t n) {
     const T sum = sum_row<T>(m, [&](int64_t i, auto part) {
       return keep<T>(math::exp<T>(load(x + i, part) - top), part);
     });
-    if (total[1] == 0) {  // as yet nothing, or nothing but -inf
+    if (total[1] == 0) {  // nothing so far, or only -inf
       total[0] = top;
       total[1] = sum;
     } else {

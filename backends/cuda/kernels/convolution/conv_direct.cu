@@ -15,8 +15,9 @@ struct Conv : sdk::ConvRequest {
 template <class T>
 using Accumulator = std::conditional_t<std::is_same_v<T, double>, double, float>;
 
-// A thread an element of y. The zeros of the padding are multiplied as values of x are, here and
-// for the gradient of the weight: a NaN stays to be seen, as on the cpu and in PyTorch.
+// One thread computes each element of y. The zeros of the padding are multiplied as values of x
+// are, here and for the gradient of the weight, so that a NaN of the other operand reaches the
+// result, as on the cpu and in PyTorch.
 template <class T>
 __global__ void __launch_bounds__(kBlock)
     conv(Conv s, const T* x, const T* weight, const T* bias, T* y) {
@@ -53,7 +54,7 @@ __device__ inline int64_t output_of(int64_t i, int64_t padding, int64_t k, int64
   return rest == 0 && from < n ? from : -1;
 }
 
-// A thread an element of gx.
+// One thread computes each element of gx.
 template <class T>
 __global__ void __launch_bounds__(kBlock)
     conv_backward_input(Conv s, const T* g, const T* weight, T* gx) {
@@ -81,7 +82,8 @@ __global__ void __launch_bounds__(kBlock)
   }
 }
 
-// A group of threads an element of gweight, in f64: the sum runs over all pixels of all images.
+// A group of threads computes each element of gweight, in f64, because the sum runs over all pixels
+// of all images.
 template <class T>
 __global__ void __launch_bounds__(kBlock)
     conv_backward_weight(Conv s, const T* g, const T* x, T* gweight, unsigned lanes) {

@@ -1,5 +1,5 @@
-// Connectionist temporal classification: a block a sequence, a thread a state. The steps of a
-// sequence follow one another.
+// Connectionist temporal classification: each sequence has a block, and each state a thread of it.
+// The steps of a sequence follow one another.
 #include <tenon/plugins/sdk/requests/ctc.h>
 
 #include "device/launch.h"

@@ -1,6 +1,6 @@
 // Normalization of each channel of x (n, c, …) over all other dimensions. Statistics are reductions
-// (reduce.h) into the workspace, a thread a channel turns them into what the elements need, and one
-// more pass over memory applies it.
+// (reduce.h) into the workspace, one thread per channel turns them into what the elements need, and
+// one more pass over memory applies it.
 #include <algorithm>
 #include <cmath>
 

@@ -111,7 +111,7 @@ __device__ inline typename LocalOf<R>::type fold_elements(const Group& group, in
   return local;
 }
 
-// The result for every lane. `shared` has room for an accumulator a warp.
+// The result for every lane. `shared` has room for one accumulator per warp.
 template <class R, int V, class F>
 __device__ inline typename R::Out reduce_row(const Group& group, int64_t n, double parameter,
                                              void* shared, F&& element) {

@@ -1,7 +1,7 @@
 // The loop under every pointwise operator: two kernels for each functor and its types. `flat` is
 // for operands that are contiguous or one value throughout; `strided` for all else. Functors see
 // the computing type of each operand; all loads of a thread are queued before its first result is
-// made, so an output may be the very memory of an input.
+// made, so an output may be in the same memory as an input.
 #pragma once
 
 #include <algorithm>

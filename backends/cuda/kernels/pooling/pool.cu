@@ -63,7 +63,7 @@ __device__ inline Span adaptive_window(int64_t i, int64_t n, int64_t size) {
   return {divide(i * size, n), divide((i + 1) * size + n - 1, n)};
 }
 
-// A group of threads a window: it may be the whole plane.
+// A group of threads averages each window, which may be the whole plane.
 template <class T>
 __global__ void __launch_bounds__(kBlock)
     adaptive_average(Pool p, const T* x, T* y, unsigned lanes) {
