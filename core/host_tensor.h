@@ -36,12 +36,14 @@ using BlobDeleter = std::function<void(void*)>;
 // the memory, and then calls the deleter, once. Without a deleter, wait() for the results, and drop
 // the tensors, before the memory ends. While work is queued that uses the memory, the program must
 // not write to it; what it writes does not count in version(), so a backward pass does not notice.
-// Strides count elements; without them the values are row-major. Throws a ValueError for a null
-// pointer (unless there are no elements), for an address that is not a multiple of the size of an
-// element (copy the values with from_host then) and for negative strides, and a ShapeError for a
-// shape that cannot be addressed; the deleter is not called then.
+// The values are row-major. Throws a ValueError for a null pointer (unless there are no elements)
+// and for an address that is not a multiple of the size of an element (copy the values with
+// from_host then), and a ShapeError for a shape that cannot be addressed; the deleter is not called
+// then.
 TENON_API Tensor from_blob(void* data, const Shape& shape, DType dtype = DType::f32,
                            BlobDeleter deleter = {});
+// Returns the same of values at these strides, which count elements. Throws a ValueError for
+// negative strides as well.
 TENON_API Tensor from_blob(void* data, const Shape& shape, const Strides& strides, DType dtype,
                            BlobDeleter deleter = {});
 

@@ -300,40 +300,59 @@ struct Module : ModuleTag {
   }
 #endif
 
-  // The methods below do the same as the functions of the same names above, and those that return
-  // no result of their own return the module. to(device, dtype) moves and then converts it; a
-  // device may be given as text, such as "cuda:1".
+  // The methods below call the functions of the same names above and in hooks.h, which say more.
+
+  // Returns the parameters of the module and of all modules below it.
   std::vector<Tensor> parameters() const { return nn::parameters(self()); }
+  // Returns the same with their names.
   std::vector<NamedTensor> named_parameters() const { return nn::named_parameters(self()); }
+  // Returns the buffers of the module and of all modules below it.
   std::vector<Tensor> buffers() const { return nn::buffers(self()); }
+  // Returns the same with their names.
   std::vector<NamedTensor> named_buffers() const { return nn::named_buffers(self()); }
+  // Returns the module itself, with an empty name, and then all modules below it.
   std::vector<NamedModule> named_modules() const { return nn::named_modules(self()); }
+  // Returns the modules that are fields of this one, with their names.
   std::vector<NamedModule> named_children() const { return nn::named_children(self()); }
+  // Returns the number of elements in all parameters.
   int64_t num_parameters() const { return nn::num_parameters(self()); }
+  // Returns the parameters and persistent buffers by name.
   StateDict state_dict() const { return nn::state_dict(self()); }
 
+  // Sets `training` of the module and of all modules below it, and returns the module.
   D& train(bool mode = true) { return nn::train(self(), mode), self(); }
+  // Returns the module after train(false).
   D& eval() { return nn::train(self(), false), self(); }
+  // Moves all parameters and buffers to the device, and returns the module.
   D& to(Device device) { return nn::to(self(), device), self(); }
+  // Does the same for a device that is given as text, such as "cuda:1".
   D& to(const char* device) { return to(Device(device)); }
+  // Converts the floating parameters and buffers to a floating dtype, and returns the module.
   D& to(DType dtype) { return nn::to(self(), dtype), self(); }
+  // Moves and then converts the module, and returns it.
   D& to(Device device, DType dtype) { return to(device).to(dtype); }
+  // Brings the parameters and buffers into the format, and returns the module.
   D& to(MemoryFormat format) { return nn::to(self(), format), self(); }
+  // Drops the gradients of all parameters, or sets them to zero if set_to_none is false.
   void zero_grad(bool set_to_none = true) { nn::zero_grad(self(), set_to_none); }
+  // Sets whether the parameters require gradients, and returns the module.
   D& requires_grad_(bool value = true) { return nn::requires_grad_(self(), value), self(); }
+  // Calls fn(ModuleRef) for each module below and then for this one, and returns this one.
   template <class F>
   D& apply(F&& fn) {
     nn::apply(self(), fn);
     return self();
   }
 
-  // The methods below do the same as the functions of the same names in hooks.h.
+  // Runs the hook before each call of forward, as long as the result lives.
   [[nodiscard]] ModuleHook register_forward_pre_hook(ForwardPreHook hook) {
     return nn::register_forward_pre_hook(self(), std::move(hook));
   }
+  // Runs the hook after each call of forward, as long as the result lives.
   [[nodiscard]] ModuleHook register_forward_hook(ForwardHook hook) {
     return nn::register_forward_hook(self(), std::move(hook));
   }
+  // Runs the hook in each backward pass through a call, as long as the result lives.
   [[nodiscard]] ModuleHook register_full_backward_hook(FullBackwardHook hook) {
     return nn::register_full_backward_hook(self(), std::move(hook));
   }

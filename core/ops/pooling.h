@@ -45,16 +45,18 @@ TENON_API Tensor max_pool1d(const Tensor& x, Single kernel_size,
 TENON_API Tensor max_pool3d(const Tensor& x, Triple kernel_size,
                             const MaxPool3dOptions& options = {});
 
-// The same with the stride and the padding behind the kernel, as PyTorch has them:
-// max_pool2d(x, 3, 2, 1).
+// Returns max_pool1d with the stride and the padding behind the kernel, as PyTorch has them:
+// max_pool1d(x, 3, 2, 1).
 template <std::integral S>
 Tensor max_pool1d(const Tensor& x, Single kernel_size, S stride, Single padding = 0) {
   return max_pool1d(x, kernel_size, {.stride = stride, .padding = padding});
 }
+// Returns max_pool2d with its arguments in the same order: max_pool2d(x, 3, 2, 1).
 template <std::integral S>
 Tensor max_pool2d(const Tensor& x, Pair kernel_size, S stride, Pair padding = 0) {
   return max_pool2d(x, kernel_size, {.stride = stride, .padding = padding});
 }
+// Returns max_pool3d with its arguments in the same order: max_pool3d(x, 3, 2, 1).
 template <std::integral S>
 Tensor max_pool3d(const Tensor& x, Triple kernel_size, S stride, Triple padding = 0) {
   return max_pool3d(x, kernel_size, {.stride = stride, .padding = padding});
@@ -117,15 +119,18 @@ TENON_API Tensor avg_pool1d(const Tensor& x, Single kernel_size,
 TENON_API Tensor avg_pool3d(const Tensor& x, Triple kernel_size,
                             const AvgPool3dOptions& options = {});
 
-// The same with the stride and the padding behind the kernel, as PyTorch has them.
+// Returns avg_pool1d with the stride and the padding behind the kernel, as PyTorch has them:
+// avg_pool1d(x, 3, 2, 1).
 template <std::integral S>
 Tensor avg_pool1d(const Tensor& x, Single kernel_size, S stride, Single padding = 0) {
   return avg_pool1d(x, kernel_size, {.stride = stride, .padding = padding});
 }
+// Returns avg_pool2d with its arguments in the same order: avg_pool2d(x, 3, 2, 1).
 template <std::integral S>
 Tensor avg_pool2d(const Tensor& x, Pair kernel_size, S stride, Pair padding = 0) {
   return avg_pool2d(x, kernel_size, {.stride = stride, .padding = padding});
 }
+// Returns avg_pool3d with its arguments in the same order: avg_pool3d(x, 3, 2, 1).
 template <std::integral S>
 Tensor avg_pool3d(const Tensor& x, Triple kernel_size, S stride, Triple padding = 0) {
   return avg_pool3d(x, kernel_size, {.stride = stride, .padding = padding});

@@ -87,13 +87,20 @@ inline CrossEntropyRequest CrossEntropyRequest::from(const Request& request) {
   return r;
 }
 
-// "mse_loss" and "l1_loss" (x, y -> loss), or their gradients (g, x, y -> gx) with one number.
+// A request of the distance between x and y: a mean squared or absolute error, or its gradient.
 struct DistanceRequest {
+  // The dtype of all tensors.
   tn_dtype dtype;
-  int64_t n;  // elements of x and of y
+  // How many elements x and y have each.
+  int64_t n;
+  // Whether absolute values are summed instead of squares, and whether a gradient is asked for.
   bool absolute, backward;
-  double divisor;  // what the sum is divided by
+  // What the sum is divided by; 1 for a gradient, whose factor is scalar 0 of the run.
+  double divisor;
 
+  // Reads "mse_loss" or "l1_loss" (x, y -> loss), or one of their gradients (g, x, y -> gx). Throws
+  // TN_CODE_INVALID_ARGUMENT if tensors do not fit together, and TN_CODE_UNSUPPORTED for the
+  // reduction "none" and for tensors that are not contiguous.
   static DistanceRequest from(const Request& request);
 };
 
