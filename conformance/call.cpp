@@ -2,6 +2,8 @@
 #include <cmath>
 #include <span>
 
+#include <fmt/core.h>
+
 #include <tenon/conformance/bytes.h>
 #include <tenon/conformance/case.h>
 
@@ -13,6 +15,11 @@ struct Overloaded : F... {
   using F::operator()...;
 };
 }  // namespace
+
+std::ptrdiff_t List::checked(size_t i) const {
+  if (i >= size()) throw ValueError(fmt::format("tensor {} of {} was asked for", i, size()));
+  return static_cast<std::ptrdiff_t>(i);
+}
 
 List Call::operator()(const json& args, const List& in) const {
   return std::visit(Overloaded{

@@ -28,12 +28,8 @@ struct List : std::vector<Tensor> {
   const Tensor& operator[](size_t i) const { return begin()[checked(i)]; }
 
  private:
-  std::ptrdiff_t checked(size_t i) const {
-    if (i >= size())
-      throw ValueError("tensor " + std::to_string(i) + " of " + std::to_string(size()) +
-                       " was asked for");
-    return static_cast<std::ptrdiff_t>(i);
-  }
+  // Throws a ValueError if there is no tensor i.
+  std::ptrdiff_t checked(size_t i) const;
 };
 
 // ---- how an operator is called ----

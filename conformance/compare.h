@@ -1,5 +1,5 @@
-// How values are compared: the worst element says what is wrong. Header only, because the tests of
-// all rooms compare this way.
+// How values are compared: the worst element says what is wrong. Header only and without {fmt},
+// because the tests of all rooms compare this way and are not linked to it.
 #pragma once
 
 #include <algorithm>
@@ -41,6 +41,11 @@ inline std::string place_of(size_t element, const Shape& shape) {
   return place.str();
 }
 
+inline std::string how_many_differ(size_t wrong, size_t all) {
+  return std::to_string(wrong) + " of " + std::to_string(all) +
+         (wrong == 1 ? " elements differs" : " elements differ");
+}
+
 // What is wrong with values of `shape`, "" if they are close. Names the element that is farthest
 // from what is allowed; one that is no number where one is expected is the farthest.
 inline std::string difference(const std::vector<double>& found, const std::vector<double>& expected,
@@ -64,8 +69,7 @@ inline std::string difference(const std::vector<double>& found, const std::vecto
   if (std::isfinite(e) && std::isfinite(f))
     text += " (off by " + text_of(std::abs(f - e), "%.3g") + ", allowed " +
             text_of(allowed(worst), "%.3g") + ")";
-  return text + "; " + std::to_string(wrong) + " of " + std::to_string(found.size()) +
-         (wrong == 1 ? " elements differs" : " elements differ");
+  return text + "; " + how_many_differ(wrong, found.size());
 }
 
 // The same of whole numbers, which a double may not hold. Names the first that is another one.
@@ -76,8 +80,8 @@ inline std::string difference_of_whole(const std::vector<int64_t>& found,
     if (found[i] != expected[i]) first = i, ++wrong;
   if (wrong == 0) return "";
   return "element " + place_of(first, shape) + " is " + std::to_string(found[first]) +
-         ", expected " + std::to_string(expected[first]) + "; " + std::to_string(wrong) + " of " +
-         std::to_string(found.size()) + (wrong == 1 ? " elements differs" : " elements differ");
+         ", expected " + std::to_string(expected[first]) + "; " +
+         how_many_differ(wrong, found.size());
 }
 
 // Throws a Mismatch "<what>: …" unless the shape is the same and the values are close.

@@ -20,6 +20,14 @@ std::string windows_text(Pair kernel_size, const UnfoldOptions& options) {
 
 }  // namespace
 
+std::string Flatten::extra_repr() const {
+  return fmt::format("start_dim={}, end_dim={}", start_dim, end_dim);
+}
+
+std::string Unflatten::extra_repr() const {
+  return fmt::format("dim={}, unflattened_size={}", dim, unflattened_size);
+}
+
 Unfold::Unfold(Pair kernel, const UnfoldOptions& o) : kernel_size(kernel), options(o) {
   check_windows("Unfold", kernel, o);
 }

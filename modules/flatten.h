@@ -16,9 +16,7 @@ struct TENON_API Flatten final : Module<Flatten> {
   Flatten(int64_t start_dim = 1, int64_t end_dim = -1) : start_dim(start_dim), end_dim(end_dim) {}
   Tensor forward(const Tensor& x) const { return x.flatten(start_dim, end_dim); }
   void fields(FieldVisitor&) {}
-  std::string extra_repr() const {
-    return "start_dim=" + std::to_string(start_dim) + ", end_dim=" + std::to_string(end_dim);
-  }
+  std::string extra_repr() const;
 
   int64_t start_dim, end_dim;
 };
@@ -31,9 +29,7 @@ struct TENON_API Unflatten final : Module<Unflatten> {
       : dim(dim), unflattened_size(unflattened_size) {}
   Tensor forward(const Tensor& x) const { return unflatten(x, dim, unflattened_size); }
   void fields(FieldVisitor&) {}
-  std::string extra_repr() const {
-    return "dim=" + std::to_string(dim) + ", unflattened_size=" + unflattened_size.str();
-  }
+  std::string extra_repr() const;
 
   int64_t dim;
   Shape unflattened_size;
