@@ -5,17 +5,17 @@
 namespace tenon::conformance {
 
 namespace {
-constexpr OperatorLevel levels[] = {
+constexpr OperatorLevel kLevels[] = {
 #include "levels.inc"
 };
 }  // namespace
 
-std::span<const OperatorLevel> operator_levels() { return levels; }
+std::span<const OperatorLevel> operator_levels() { return kLevels; }
 
 const OperatorLevel* level_of(std::string_view op) {
-  const auto* found = std::lower_bound(std::begin(levels), std::end(levels), op,
+  const auto* found = std::lower_bound(std::begin(kLevels), std::end(kLevels), op,
                                        [](auto& l, std::string_view name) { return l.op < name; });
-  return found != std::end(levels) && found->op == op ? found : nullptr;
+  return found != std::end(kLevels) && found->op == op ? found : nullptr;
 }
 
 std::string_view name_of(Level level) {

@@ -101,11 +101,11 @@ struct Mish {
 // distribution function, as sigmoid, which keeps its digits where tanh is near to -1.
 template <class T>
 struct GeluTanh {
-  static constexpr T a = T(1.5957691216057307117597842397375), b = T(0.044715);
+  static constexpr T kA = T(1.5957691216057307117597842397375), kB = T(0.044715);
   static GeluTanh from(const tn_scalar*) { return {}; }
   template <class M, class V = typename M::Value>
   TN_HD V value(V x) const {
-    const V one = M::of(T(1)), negative = x * (x * x * M::of(-a * b) - M::of(a));
+    const V one = M::of(T(1)), negative = x * (x * x * M::of(-kA * kB) - M::of(kA));
     return x / (one + M::exp(negative));
   }
   // s + x s (1 - s) (2 u)'. Farther from 0 than 100 it is 0 or 1, and x^3 would overflow.
@@ -113,8 +113,8 @@ struct GeluTanh {
   TN_HD V slope(V x) const {
     const V one = M::of(T(1)), bound = M::of(T(100)), low = x < -bound ? -bound : x;
     const V near = low > bound ? bound : low, square = near * near;
-    const V e = M::exp(-M::abs(near * (square * M::of(a * b) + M::of(a)))), s = one / (one + e);
-    const V bent = near * (square * M::of(3 * a * b) + M::of(a));
+    const V e = M::exp(-M::abs(near * (square * M::of(kA * kB) + M::of(kA)))), s = one / (one + e);
+    const V bent = near * (square * M::of(3 * kA * kB) + M::of(kA));
     return (near > M::of(T(0)) ? s : V(e * s)) + bent * (e * s * s);
   }
 };

@@ -291,7 +291,7 @@ class Kernel {
   template <size_t N>
   Kernel(const char* const (&ops)[N], Factory factory)
       : count_(N), factory_(factory), next_(first_) {
-    static_assert(N <= most, "so many operators need two registrations");
+    static_assert(N <= kMostOps, "so many operators need two registrations");
     for (size_t i = 0; i < N; ++i) ops_[i] = ops[i];
     first_ = this;
   }
@@ -323,8 +323,8 @@ class Kernel {
     return false;
   }
 
-  static constexpr size_t most = 40;
-  const char* ops_[most] = {};
+  static constexpr size_t kMostOps = 40;
+  const char* ops_[kMostOps] = {};
   const size_t count_;
   const Factory factory_;
   const Kernel* const next_;

@@ -137,7 +137,7 @@ struct Fault {
   bool changes_input = false;
   int64_t multiple = 1;  // all extents are multiples of it; others are refused
 };
-constexpr Fault faults[] = {
+constexpr Fault kFaults[] = {
     {"wrong tail", "add", wrong_tail},
     {"wrong gradient", "sigmoid_backward", one_percent_more},
     {"wrong label smoothing", "cross_entropy", one_percent_more},
@@ -183,7 +183,7 @@ bool is_careless_with(const char* what) {
 
 const Fault* fault_of(const Request& request) {
   const char* asked = std::getenv("TENON_TEST_FAULT");
-  for (auto& fault : faults) {
+  for (auto& fault : kFaults) {
     if (!asked || std::string_view(asked) != fault.name || request.op() != fault.op) continue;
     if (request.output(0).dtype != TN_F32 || !tenon::sdk::is_contiguous(request.output(0)))
       return nullptr;

@@ -24,7 +24,7 @@ namespace {
 tn_backend_api cpu;  // the cpu plugin's table
 tn_device* inner = nullptr;
 
-constexpr std::string_view offered[] = {
+constexpr std::string_view kOffered[] = {
     "fill", "copy", "add", "mul", "relu", "softmax", "softmax_backward"};
 
 bool is_asked(std::string_view fault) {
@@ -33,7 +33,7 @@ bool is_asked(std::string_view fault) {
 }
 
 void require_offered(const sdk::Request& request) {
-  for (auto name : offered) {
+  for (auto name : kOffered) {
     if (request.op() != name) continue;
     for (size_t i = 0; i < request.num_inputs(); ++i)
       if (request.has_input(i) && request.input(i).dtype != TN_F32)

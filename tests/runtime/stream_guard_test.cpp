@@ -23,18 +23,18 @@ using namespace tenon::test;
 
 namespace {
 
-constexpr int64_t n = 1000;
+constexpr int64_t kCount = 1000;
 
 // Values that the first stream of a device makes only when sim:1, which is held up, goes on.
 Tensor late_on(Device device) {
-  const Tensor late = full({n}, 2, {.device = "sim:1"}) * 1.5;
+  const Tensor late = full({kCount}, 2, {.device = "sim:1"}) * 1.5;
   return late.to(device);
 }
 
 // Values that are never made.
 Tensor failed_on(const std::string& device) {
-  if (device.starts_with("cpu")) return never_made({n});
-  Tensor failed = empty({n}, {.device = device});
+  if (device.starts_with("cpu")) return never_made({kCount});
+  Tensor failed = empty({kCount}, {.device = device});
   failed.fill_(sim::kFailsAtOnce);
   return failed;
 }
@@ -47,7 +47,7 @@ void for_devices(void (*check)(const char* device)) {
 
 BOOST_AUTO_TEST_CASE(work_of_a_scope_overlaps_with_that_of_the_device) {
   for_devices([](const char* device) {
-    const Tensor x = full({n}, 3, {.device = device});
+    const Tensor x = full({kCount}, 3, {.device = device});
     x.wait();
     Stream second(device);
     BOOST_TEST(second.device().str() == device);
@@ -57,7 +57,7 @@ BOOST_AUTO_TEST_CASE(work_of_a_scope_overlaps_with_that_of_the_device) {
     {
       const StreamGuard guard(second);
       beside = (x + 1.0) * 2.0;
-      BOOST_TEST(beside.sum().item() == 8.0 * n);  // read while the device is held up
+      BOOST_TEST(beside.sum().item() == 8.0 * kCount);  // read while the device is held up
     }
     BOOST_TEST(!late.is_ready());
     BOOST_TEST(!behind.is_ready());
@@ -70,7 +70,7 @@ BOOST_AUTO_TEST_CASE(work_of_a_scope_overlaps_with_that_of_the_device) {
       BOOST_TEST(!second.query());
     }
     held.let_go();
-    BOOST_TEST(after.sum().item() == 22.0 * n);
+    BOOST_TEST(after.sum().item() == 22.0 * kCount);
     second.synchronize();
     BOOST_TEST(second.query());
   });
@@ -79,10 +79,10 @@ BOOST_AUTO_TEST_CASE(work_of_a_scope_overlaps_with_that_of_the_device) {
 BOOST_AUTO_TEST_CASE(changes_in_place_wait_for_who_reads_elsewhere) {
   for_devices([](const char* device) {
     Stream second(device), third(device);
-    Tensor x = full({n}, 1, {.device = device}), in_second;
+    Tensor x = full({kCount}, 1, {.device = device}), in_second;
     {
       const StreamGuard guard(second);
-      in_second = full({n}, 5, {.device = device});
+      in_second = full({kCount}, 5, {.device = device});
     }
     synchronize();
     HeldUpStream held("sim:1");
@@ -100,26 +100,26 @@ BOOST_AUTO_TEST_CASE(changes_in_place_wait_for_who_reads_elsewhere) {
     }
     x.mul_(2);
     held.let_go();
-    BOOST_TEST(from_x.sum().item() == 4.0 * n);
-    BOOST_TEST(from_second.sum().item() == 8.0 * n);
-    BOOST_TEST(sum.sum().item() == 16.0 * n);
-    BOOST_TEST(x.sum().item() == 32.0 * n);
+    BOOST_TEST(from_x.sum().item() == 4.0 * kCount);
+    BOOST_TEST(from_second.sum().item() == 8.0 * kCount);
+    BOOST_TEST(sum.sum().item() == 16.0 * kCount);
+    BOOST_TEST(x.sum().item() == 32.0 * kCount);
   });
 }
 
 BOOST_AUTO_TEST_CASE(copies_of_a_scope_are_its_own) {
-  const Tensor x = full({n}, 3, {.device = "sim:0"}), y = full({n}, 4);
+  const Tensor x = full({kCount}, 3, {.device = "sim:0"}), y = full({kCount}, 4);
   synchronize();
   Stream on_sim("sim:0"), on_cpu("cpu:0");
   HeldUpStream held("sim:1");
   const Tensor late = late_on("sim:0"), late_here = late_on("cpu:0");
   {
     const StreamGuard sim(on_sim), cpu(on_cpu);
-    BOOST_TEST(x.to("cpu:0").sum().item() == 3.0 * n);
-    BOOST_TEST((y * 2.0).to("sim:0").sum().item() == 8.0 * n);
-    Tensor target = zeros({n});
+    BOOST_TEST(x.to("cpu:0").sum().item() == 3.0 * kCount);
+    BOOST_TEST((y * 2.0).to("sim:0").sum().item() == 8.0 * kCount);
+    Tensor target = zeros({kCount});
     target.copy_(x);
-    BOOST_TEST(target.sum().item() == 3.0 * n);
+    BOOST_TEST(target.sum().item() == 3.0 * kCount);
   }
   BOOST_TEST(!late.is_ready());
   BOOST_TEST(!late_here.is_ready());
@@ -221,7 +221,7 @@ struct Elsewhere : autograd::Function<Elsewhere> {
 BOOST_AUTO_TEST_CASE(the_backward_pass_of_a_function_runs_where_its_results_are) {
   const Stream here("cpu:0"), there("cpu:1");
   for (const Stream& stream : {here, there}) {
-    Tensor x = ones({n});
+    Tensor x = ones({kCount});
     x.requires_grad_();
     Tensor y;
     {
@@ -229,8 +229,8 @@ BOOST_AUTO_TEST_CASE(the_backward_pass_of_a_function_runs_where_its_results_are)
       y = Elsewhere::apply(x);
     }
     y.sum().backward();
-    BOOST_TEST(y.sum().item() == 2.0 * n);
-    BOOST_TEST(x.grad().sum().item() == 2.0 * n);
+    BOOST_TEST(y.sum().item() == 2.0 * kCount);
+    BOOST_TEST(x.grad().sum().item() == 2.0 * kCount);
   }
 }
 
@@ -262,19 +262,19 @@ BOOST_AUTO_TEST_CASE(synchronize_waits_for_all_streams_though_one_has_failed) {
 BOOST_AUTO_TEST_CASE(failures_follow_values_between_streams) {
   for_devices([](const char* device) {
     Stream second(device), third(device);
-    Tensor bad, good, kept = full({n}, 7, {.device = device});
+    Tensor bad, good, kept = full({kCount}, 7, {.device = device});
     {
       const StreamGuard guard(second);
       bad = failed_on(device);
-      good = full({n}, 2, {.device = device}) * 2.0;
+      good = full({kCount}, 2, {.device = device}) * 2.0;
     }
     const Tensor also_bad = bad + 1.0, fine = good + 1.0;
     {
       const StreamGuard guard(third);
       kept.add_(bad.sum());  // is skipped, so it keeps its values
     }
-    BOOST_TEST(fine.sum().item() == 5.0 * n);
-    BOOST_TEST(kept.sum().item() == 7.0 * n);
+    BOOST_TEST(fine.sum().item() == 5.0 * kCount);
+    BOOST_TEST(kept.sum().item() == 7.0 * kCount);
     BOOST_CHECK_THROW(also_bad.wait(), Error);
     BOOST_CHECK_THROW(bad.wait(), Error);
     bad.fill_(1);
@@ -302,15 +302,15 @@ BOOST_AUTO_TEST_CASE(memory_is_not_used_again_while_another_stream_reads_it) {
       Tensor x;
       {
         const StreamGuard guard(second);
-        x = full({n}, i, {.device = device});
+        x = full({kCount}, i, {.device = device});
       }
       sums.push_back(x + late);  // and nobody keeps x
       const StreamGuard guard(second);
-      full({n}, -1, {.device = device});
+      full({kCount}, -1, {.device = device});
     }
     held.let_go();
     for (int i = 0; i < 20; ++i)
-      BOOST_TEST(sums[static_cast<size_t>(i)].sum().item() == (i + 3.0) * n);
+      BOOST_TEST(sums[static_cast<size_t>(i)].sum().item() == (i + 3.0) * kCount);
   });
 }
 
@@ -327,7 +327,7 @@ BOOST_AUTO_TEST_CASE(a_stream_may_go_before_its_work) {
   Stream next("sim:0");  // gets the queue of the other one
   BOOST_TEST(!next.query());
   held.let_go();
-  BOOST_TEST(result.sum().item() == 6.0 * n);
+  BOOST_TEST(result.sum().item() == 6.0 * kCount);
   late = result = Tensor();
   synchronize();
   BOOST_TEST(memory_stats("sim:0").allocated == before);

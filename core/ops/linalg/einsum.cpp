@@ -59,15 +59,15 @@ struct Term {
 // Reads one side of an equation, or one operand of it, of which an ellipsis stands for `rank`
 // dimensions.
 struct Subscripts {
-  std::string letters;     // before and behind the ellipsis
-  size_t ellipsis = npos;  // where it is among the letters
-  static constexpr size_t npos = std::string::npos;
+  std::string letters;         // before and behind the ellipsis
+  size_t ellipsis = kNowhere;  // where it is among the letters
+  static constexpr size_t kNowhere = std::string::npos;
 
   Subscripts(std::string_view equation, std::string_view text) {
     for (size_t i = 0; i < text.size(); ++i) {
       if (text[i] == ' ') continue;
       if (text.substr(i, 3) == "...") {
-        if (ellipsis != npos) refuse(equation, "has two ellipses in one operand");
+        if (ellipsis != kNowhere) refuse(equation, "has two ellipses in one operand");
         ellipsis = letters.size();
         i += 2;
       } else if (std::isalpha(static_cast<unsigned char>(text[i]))) {
@@ -79,7 +79,7 @@ struct Subscripts {
   }
   Labels labels(int64_t ellipsis_rank) const {
     Labels result(letters.begin(), letters.end());
-    if (ellipsis == npos) return result;
+    if (ellipsis == kNowhere) return result;
     for (int64_t i = 0; i < ellipsis_rank; ++i)
       result.insert(result.begin() + static_cast<int64_t>(ellipsis),
                     kEllipsis + static_cast<int>(i));
@@ -120,7 +120,7 @@ Term term_of(std::string_view equation, std::string_view text, const Tensor& x, 
   const Subscripts subscripts(equation, text);
   const auto rank = static_cast<int64_t>(shape_of(x).size()),
              named = static_cast<int64_t>(subscripts.letters.size());
-  const bool open = subscripts.ellipsis != Subscripts::npos;
+  const bool open = subscripts.ellipsis != Subscripts::kNowhere;
   if (open ? rank < named : rank != named)
     throw ShapeError(fmt::format(
         "einsum: operand {} has shape {}, but its subscripts \"{}\" stand for {}{} "

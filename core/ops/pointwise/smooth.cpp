@@ -193,15 +193,15 @@ const Op& Mish::backward() { return mish_backward_op; }
 
 struct GeluTanh {
   static const Op& backward();
-  static constexpr double a = 2 * std::numbers::sqrt2 * std::numbers::inv_sqrtpi, b = 0.044715;
+  static constexpr double kA = 2 * std::numbers::sqrt2 * std::numbers::inv_sqrtpi, kB = 0.044715;
   static Tensor near(const Tensor& x) { return neg(maximum(neg(maximum(x, -100.0)), -100.0)); }
   struct Parts {
     Tensor s, ds, dv;  // s(v), s'(v) and v'
     explicit Parts(const Tensor& x) {
       const Tensor squared = square(x);
-      s = sigmoid(x * (squared * (a * b) + a));
+      s = sigmoid(x * (squared * (kA * kB) + kA));
       ds = s * (1.0 - s);
-      dv = squared * (3 * a * b) + a;
+      dv = squared * (3 * kA * kB) + kA;
     }
   };
   static Tensor value(const Tensor& x, Scalars s) {
@@ -219,7 +219,7 @@ struct GeluTanh {
     if (const Widening wide{&x}) return wide.rounded(curvature(wide(x), s));
     const Tensor close = near(x);
     const Parts p(close);
-    const Tensor bend = square(p.dv) * (1.0 - p.s * 2.0) + close * (6 * a * b);
+    const Tensor bend = square(p.dv) * (1.0 - p.s * 2.0) + close * (6 * kA * kB);
     return p.ds * (p.dv * 2.0 + close * bend);
   }
 };

@@ -15,7 +15,7 @@ namespace tenon::sdk {
 
 // The most inputs, outputs and steps that a program may have.
 struct FusedLimits {
-  static constexpr size_t inputs = 24, outputs = 8, steps = 64;
+  static constexpr size_t kMostInputs = 24, kMostOutputs = 8, kMostSteps = 64;
 };
 
 // Says where a step finds an operand: nowhere, in an input, or in the result of a step.
@@ -62,14 +62,14 @@ class FusedReader {
   FusedProgram read() {
     FusedProgram program;
     do {
-      if (program.steps.size() == FusedLimits::steps)
-        unsupported("the program has more than {} steps", FusedLimits::steps);
+      if (program.steps.size() == FusedLimits::kMostSteps)
+        unsupported("the program has more than {} steps", FusedLimits::kMostSteps);
       program.steps.push_back(step(program));
     } while (take(";"));
     expect("->");
     do {
-      if (program.results.size() == FusedLimits::outputs)
-        unsupported("the program has more than {} results", FusedLimits::outputs);
+      if (program.results.size() == FusedLimits::kMostOutputs)
+        unsupported("the program has more than {} results", FusedLimits::kMostOutputs);
       program.results.push_back(result(program));
     } while (take(","));
     if (!rest().empty()) fail("the end");
@@ -273,8 +273,8 @@ struct FusedRequest : FusedProgram {
   }
 
   void require_counts(const Request& request) const {
-    if (request.num_inputs() == 0 || request.num_inputs() > FusedLimits::inputs)
-      unsupported("takes 1 to {} inputs, found {}", FusedLimits::inputs, request.num_inputs());
+    if (request.num_inputs() == 0 || request.num_inputs() > FusedLimits::kMostInputs)
+      unsupported("takes 1 to {} inputs, found {}", FusedLimits::kMostInputs, request.num_inputs());
     if (request.num_outputs() != results.size())
       invalid("the program has {} results, the request {} outputs", results.size(),
               request.num_outputs());

@@ -15,7 +15,7 @@ namespace tenon::cpu {
 // `keep_rows`, the last dimension stays as it is, of one element too.
 class FusedTiles {
  public:
-  static constexpr size_t kMost = sdk::FusedLimits::inputs + sdk::FusedLimits::outputs;
+  static constexpr size_t kMost = sdk::FusedLimits::kMostInputs + sdk::FusedLimits::kMostOutputs;
 
   explicit FusedTiles(std::span<const tn_tensor_desc* const> tensors, bool keep_rows = false);
 

@@ -140,8 +140,8 @@ tn_plan* make_conv(tn_device* device, const Request& request) {
   }
 }
 
-const sdk::Kernel conv_registration({"conv2d", "conv2d_backward_input", "conv2d_backward_weight"},
-                                    make_conv);
+const sdk::Kernel convolutions({"conv2d", "conv2d_backward_input", "conv2d_backward_weight"},
+                               make_conv);
 
 }  // namespace
 }  // namespace tenon::cuda

@@ -80,7 +80,7 @@ tn_plan* make_product(tn_device* device, const Request& request) {
   return make_plan([gemm = std::move(gemm)](const tn_run& run) { gemm->run(run); }, workspace);
 }
 
-const sdk::Kernel product_registration({"matmul", "linear", "linear_relu"}, make_product);
+const sdk::Kernel matrix_products({"matmul", "linear", "linear_relu"}, make_product);
 
 }  // namespace
 }  // namespace tenon::cuda

@@ -260,9 +260,8 @@ tn_plan* make_cross_entropy_backward(tn_device*, const Request& request) {
   return with_float(s.dtype, [&s]<class T>(T) { return plan_backward<T>(s); });
 }
 
-const sdk::Kernel cross_entropy_registration({"cross_entropy"}, make_cross_entropy);
-const sdk::Kernel cross_entropy_backward_registration({"cross_entropy_backward"},
-                                                      make_cross_entropy_backward);
+const sdk::Kernel cross_entropies({"cross_entropy"}, make_cross_entropy);
+const sdk::Kernel cross_entropy_gradients({"cross_entropy_backward"}, make_cross_entropy_backward);
 
 }  // namespace
 }  // namespace tenon::cuda

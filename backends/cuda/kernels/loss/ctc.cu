@@ -127,13 +127,12 @@ tn_plan* plan_ctc_backward(const sdk::CtcRequest& c) {
       bytes);
 }
 
-const sdk::Kernel ctc_forward_registration({"ctc_loss"}, [](tn_device*, const Request& request) {
+const sdk::Kernel ctc_losses({"ctc_loss"}, [](tn_device*, const Request& request) {
   const auto c = sdk::CtcRequest::from(request);
   if (c.n == 0) return empty_plan();
   return with_float(c.dtype, [&c]<class T>(T) { return plan_ctc_forward<T>(c); });
 });
-const sdk::Kernel ctc_backward_registration({"ctc_loss_backward"}, [](tn_device*,
-                                                                      const Request& request) {
+const sdk::Kernel ctc_gradients({"ctc_loss_backward"}, [](tn_device*, const Request& request) {
   const auto c = sdk::CtcRequest::from(request);
   if (sdk::numel(request.output(0)) == 0) return empty_plan();
   return with_float(c.dtype, [&c]<class T>(T) { return plan_ctc_backward<T>(c); });

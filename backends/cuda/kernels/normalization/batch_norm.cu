@@ -347,9 +347,8 @@ tn_plan* make_batch_norm_backward(tn_device* device, const Request& request) {
   return with_float(s.dtype, [&]<class T>(T) { return plan_backward<T>(*device, s, sums); });
 }
 
-const sdk::Kernel batch_norm_registration({"batch_norm"}, make_batch_norm);
-const sdk::Kernel batch_norm_backward_registration({"batch_norm_backward"},
-                                                   make_batch_norm_backward);
+const sdk::Kernel batch_norms({"batch_norm"}, make_batch_norm);
+const sdk::Kernel batch_norm_gradients({"batch_norm_backward"}, make_batch_norm_backward);
 
 }  // namespace
 }  // namespace tenon::cuda

@@ -303,9 +303,8 @@ tn_plan* make_layer_norm_backward(tn_device* device, const Request& request) {
   });
 }
 
-const sdk::Kernel layer_norm_registration({"layer_norm"}, make_layer_norm);
-const sdk::Kernel layer_norm_backward_registration({"layer_norm_backward"},
-                                                   make_layer_norm_backward);
+const sdk::Kernel layer_norms({"layer_norm"}, make_layer_norm);
+const sdk::Kernel layer_norm_gradients({"layer_norm_backward"}, make_layer_norm_backward);
 
 }  // namespace
 }  // namespace tenon::cuda

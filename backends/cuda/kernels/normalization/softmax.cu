@@ -259,9 +259,8 @@ tn_plan* make_softmax(tn_device* device, const Request& request) {
   });
 }
 
-const sdk::Kernel softmax_registration({"softmax", "log_softmax", "softmax_backward",
-                                        "log_softmax_backward"},
-                                       make_softmax);
+const sdk::Kernel softmaxes({"softmax", "log_softmax", "softmax_backward", "log_softmax_backward"},
+                            make_softmax);
 
 }  // namespace
 }  // namespace tenon::cuda

@@ -134,7 +134,8 @@ class FusedRowsLaunch {
       const sdk::FusedOperand result{sdk::FusedOperand::step, program.results[i]};
       if (wanted[i]) (program.is_row_value(result) ? of_rows_ : outputs_).push_back(i);
     }
-    const std::vector<void*> pointers(sdk::FusedLimits::inputs + sdk::FusedLimits::outputs);
+    const std::vector<void*> pointers(sdk::FusedLimits::kMostInputs +
+                                      sdk::FusedLimits::kMostOutputs);
     const std::vector<tn_scalar> numbers(num_scalars_);
     arguments_of(pointers.data(), pointers.data(), numbers.data());  // refuses what has no room
     kernel_ = kernel_of(device, fused_rows_source(program, wanted, rows_), kFusedKernel);

@@ -86,8 +86,8 @@ tn_plan* make_max_backward(tn_device*, const Request& request) {
   });
 }
 
-const sdk::Kernel max_pool_registration({"max_pool2d"}, make_max);
-const sdk::Kernel max_pool_backward_registration({"max_pool2d_backward"}, make_max_backward);
+const sdk::Kernel max_pools({"max_pool2d"}, make_max);
+const sdk::Kernel max_pool_gradients({"max_pool2d_backward"}, make_max_backward);
 
 }  // namespace
 }  // namespace tenon::cuda

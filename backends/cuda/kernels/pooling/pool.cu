@@ -157,9 +157,9 @@ tn_plan* make_adaptive(tn_device*, const Request& request) {
   });
 }
 
-const sdk::Kernel average_registration({"avg_pool2d", "avg_pool2d_backward"}, make_average);
-const sdk::Kernel adaptive_registration({"adaptive_avg_pool2d", "adaptive_avg_pool2d_backward"},
-                                        make_adaptive);
+const sdk::Kernel average_pools({"avg_pool2d", "avg_pool2d_backward"}, make_average);
+const sdk::Kernel adaptive_pools({"adaptive_avg_pool2d", "adaptive_avg_pool2d_backward"},
+                                 make_adaptive);
 
 }  // namespace
 

@@ -10,7 +10,7 @@ tn_plan* make(tn_device* device, const Request& request) {
                     [&]<class T>(T) { return reduction_plan<LogSumExp<T>>(*device, request); });
 }
 
-const sdk::Kernel logsumexp_registration({"logsumexp"}, make);
+const sdk::Kernel logsumexps({"logsumexp"}, make);
 
 }  // namespace
 }  // namespace tenon::cuda
