@@ -85,7 +85,6 @@ struct Sequence {
     if (auto all = at_once(*kind, saved, reverse, wanted); !all.empty()) {
       context.save("at_once", true);
       const size_t results = 1 + kind->states;
-      saved.push_back(all[0]);
       saved.insert(saved.end(), all.begin() + static_cast<std::ptrdiff_t>(results), all.end());
       if (wanted) context.save_for_backward(std::move(saved));
       all.resize(results);
@@ -134,20 +133,18 @@ struct Sequence {
     const bool reverse = context.get<bool>("reverse");
     auto saved = context.saved_tensors().begin();
     const auto of_steps = saved + 3 + static_cast<std::ptrdiff_t>(kind.states);
-    const Tensor &weight_hh = saved[1], &h = saved[3], &c = saved[4], &y = of_steps[0];
+    const Tensor &weight_hh = saved[1], &h = saved[3], &c = saved[4], &cells = of_steps[0],
+                 &gates = of_steps[1];
     std::vector<Tensor> arguments;  // of one layout, or all of them would be copied
     for (auto& g : grads) arguments.push_back(g.defined() ? g.contiguous() : g);
-    arguments.insert(arguments.end(), {of_steps[2], of_steps[1], c, weight_hh});
+    arguments.insert(arguments.end(), {gates, cells, c, weight_hh, h});
     const auto inputs = inputs_of(arguments);
     const Attrs attrs = Attrs().set("reverse", reverse);
     const auto g = run_all({*kind.sequence_backward, inputs, attrs});
-    const int64_t length = y.size(0);
-    const Tensor first = h.unsqueeze(0), others = y.narrow(0, reverse ? 1 : 0, length - 1);
-    const Tensor before = reverse ? cat({others, first}) : cat({first, others});
     return {Tensor(),
             Tensor(),
             g[0],
-            weight_grad(g[0], before),
+            weight_grad(g[0], g[3]),
             saved[2].defined() ? sum(g[0], {0, 1}) : Tensor(),
             g[1],
             g[2]};

@@ -41,8 +41,10 @@ struct RecurrentKind {
 // Inputs: input_gates, weight_hh, bias_hh?, h, c. Outputs: y, h and c after the last step, and of
 // each step the cell after it and the sums of its gates.
 extern const Op lstm_sequence_op;
-// Inputs: gy?, gh?, gc?, gates, cells, c, weight_hh. Outputs: the gradients of input_gates, which
-// are those of the hidden gates as well, of h and of c.
+// Inputs: gy?, gh?, gc?, gates, cells, c, weight_hh, h. Outputs: the gradients of input_gates,
+// which are those of the hidden gates as well, of h and of c; and the hidden state before each
+// step, which the gradient of weight_hh reads. It is computed again, because y is the user's, who
+// may change it.
 extern const Op lstm_sequence_backward_op;
 
 // From the gradients of h and c after a step, either of which may be undefined, those of its gates

@@ -49,12 +49,13 @@ void infer_lstm_sequence_backward(Infer& infer) {
   infer.output(dtype_of(gates), shape_of(gates));
   infer.output(dtype_of(c), shape_of(c));
   infer.output(dtype_of(c), shape_of(c));
+  infer.output(dtype_of(c), shape_of(infer.in(4)));
 }
 
 void decompose_lstm_sequence_backward(const Call& call, Outputs& out) {
   const bool reverse = call.attrs.get_bool("reverse");
   const auto sums = in_order(call.in(3), reverse), cells = in_order(call.in(4), reverse);
-  std::vector<Tensor> gy(sums.size()), gates(sums.size());
+  std::vector<Tensor> gy(sums.size()), gates(sums.size()), before;
   if (call.has(0)) gy = in_order(call.in(0), reverse);
   Tensor gh = call.optional(1), gc = call.optional(2);
   for (size_t i = sums.size(); i-- > 0;) {
@@ -67,6 +68,13 @@ void decompose_lstm_sequence_backward(const Call& call, Outputs& out) {
     gc = g[1];
   }
   out = {by_time(gates, reverse), gh, gc};
+  out.resize(4);
+  if (!(call.wanted & 8)) return;
+  const int64_t n = shape_of(call.in(5))[1];
+  before = in_order(sigmoid(call.in(3).narrow(2, 3 * n, n)) * tanh(call.in(4)), reverse);
+  before.insert(before.begin(), call.in(7));
+  before.pop_back();
+  out[3] = by_time(before, reverse);
 }
 
 }  // namespace

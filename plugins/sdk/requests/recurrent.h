@@ -61,9 +61,9 @@ struct RecurrentSequenceRequest {
   int64_t time_of(int64_t i) const { return reverse ? length - 1 - i : i; }
 
   // Reads "lstm_sequence" (input gates, weight, bias?, h, c -> y, h', c', cells?, gates?) or
-  // "lstm_sequence_backward" (gy?, gh'?, gc'?, gates, cells, c, weight -> ginput_gates, gh?, gc?).
-  // Gates are (length, batch, 4 hidden), y and cells (length, batch, hidden), and the states
-  // (batch, hidden).
+  // "lstm_sequence_backward" (gy?, gh'?, gc'?, gates, cells, c, weight, h -> ginput_gates, gh?,
+  // gc?, before?). Gates are (length, batch, 4 hidden), y, cells and `before`, the hidden states
+  // before each step, (length, batch, hidden), and the states (batch, hidden).
   static RecurrentSequenceRequest from(const Request& request);
 
  private:
@@ -103,14 +103,14 @@ inline RecurrentSequenceRequest RecurrentSequenceRequest::from(const Request& re
   if (r.has_gy) of_steps(request.input(0));
   for (size_t i = 1; backward && i < 3; ++i)
     if (request.has_input(i)) of_state(request.input(i));
-  if (backward) of_steps(request.input(4)), of_state(request.input(5));
+  if (backward) of_steps(request.input(4)), of_state(request.input(5)), of_state(request.input(7));
   if (!backward) of_state(request.input(3)), of_state(request.input(4));
-  require_outputs(request, backward ? 3 : 5);
+  require_outputs(request, backward ? 4 : 5);
   if (backward) of_gates(request.output(0));
   if (!backward) of_steps(request.output(0));
   for (size_t i = 1; i < 3; ++i)
     if (!backward || request.has_output(i)) of_state(request.output(i));
-  if (!backward && request.has_output(3)) of_steps(request.output(3));
+  if (request.has_output(3)) of_steps(request.output(3));
   if (!backward && request.has_output(4)) of_gates(request.output(4));
   return r;
 }

@@ -26,14 +26,19 @@ struct LstmGates {
 template <class T>
 struct LstmGradients {
   Vec<T> i, f, g, o, cell;  // of the sums, and of the cell before
+  Vec<T> h;                 // the hidden state after the step
 };
 // `gh` and `gc` are those of the results of the step.
 template <class T>
 LstmGradients<T> lstm_gradients(const LstmGates<T>& a, Vec<T> before, Vec<T> gh, Vec<T> gc) {
   const Vec<T> one = splat(T(1)), t = math::tanh<T>(a.cell(before)),
                d = gc + gh * a.o * (one - t * t);
-  return {d * a.g * a.i * (one - a.i), d * before * a.f * (one - a.f), d * a.i * (one - a.g * a.g),
-          gh * t * a.o * (one - a.o), d * a.f};
+  return {d * a.g * a.i * (one - a.i),
+          d * before * a.f * (one - a.f),
+          d * a.i * (one - a.g * a.g),
+          gh * t * a.o * (one - a.o),
+          d * a.f,
+          a.o * t};
 }
 
 }  // namespace tenon::cpu

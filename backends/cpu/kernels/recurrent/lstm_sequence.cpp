@@ -150,10 +150,11 @@ class Backward {
 
  private:
   // What a step reads and writes, each where the rows of the batch begin. `gh` and `gc` are the
-  // gradients of its states, which become those of the states before.
+  // gradients of its states, which become those of the states before; `h` is the state after it,
+  // for the step that comes next.
   struct Step {
     const T *gy, *sums, *c;
-    T *ggates, *gh, *gc;
+    T *ggates, *gh, *gc, *h;
   };
 
   void steps(const tn_run& run, const T* packed, int64_t begin, int64_t end) const {
@@ -163,6 +164,8 @@ class Backward {
       *gc = run.outputs[2] ? output<T>(run, 2) : spare + all;
     start(input<T>(run, 1), gh, begin, end);
     start(input<T>(run, 2), gc, begin, end);
+    T* const hidden = output<T>(run, 3);
+    if (hidden) start(input<T>(run, 7), hidden + s_.time_of(0) * all, begin, end);
     for (int64_t i = s_.length; i-- > 0;) {
       const int64_t t = s_.time_of(i);
       const T* before = i == 0 ? input<T>(run, 5) : input<T>(run, 4) + s_.time_of(i - 1) * all;
@@ -171,7 +174,8 @@ class Backward {
                       before,
                       output<T>(run, 0) + 4 * t * all,
                       gh,
-                      gc};
+                      gc,
+                      hidden && i + 1 < s_.length ? hidden + s_.time_of(i + 1) * all : nullptr};
       for (int64_t row = begin; row < end; ++row) gates_of_row(step, row);
       if (i == 0 && !run.outputs[1]) break;
       // The gradient of the hidden state before the step.
@@ -192,7 +196,8 @@ class Backward {
     const int64_t n = s_.hidden;
     const T* gy = step.gy ? step.gy + row * n : nullptr;
     const T *gh = step.gh + row * n, *c = step.c + row * n, *sums = step.sums + 4 * row * n;
-    T *ggates = step.ggates + 4 * row * n, *gc = step.gc + row * n;
+    T *ggates = step.ggates + 4 * row * n, *gc = step.gc + row * n,
+      *h = step.h ? step.h + row * n : nullptr;
     for_lanes<T>(n, [&](int64_t k, auto part) {
       Vec<T> d = load(gh + k, part);
       if (gy) d += load(gy + k, part);
@@ -203,6 +208,7 @@ class Backward {
       store<T>(ggates + 2 * n + k, g.g, part);
       store<T>(ggates + 3 * n + k, g.o, part);
       store<T>(gc + k, g.cell, part);
+      store_if<T>(h, k, g.h, part);
     });
   }
 
