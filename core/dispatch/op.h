@@ -225,8 +225,8 @@ void require_scalars(const CallDesc& call);
 Tensor run(const Op& op, std::initializer_list<const Tensor*> inputs, const Attrs& attrs = no_attrs,
            std::initializer_list<Scalar> scalars = {});
 Outputs run_all(const Call& call);
-// For operators with one output whose shape the inputs do not determine, such as a gradient. Their
-// shape rule is infer_given_shape.
+// For operators with one output whose shape the inputs do not determine, such as a gradient or a
+// view. The shape rule of those that run a kernel is infer_given_shape.
 Tensor run_as(const Shape& shape, const Op& op, std::initializer_list<const Tensor*> inputs,
               const Attrs& attrs = no_attrs, MemoryFormat format = preserve_format);
 // Writes into `out` instead of a new tensor, for the mutators. It is not recorded, and increments

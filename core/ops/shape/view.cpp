@@ -70,7 +70,7 @@ Shape complete_shape(const char* op, const Tensor& x, Shape shape) {
 
 void view_gradient(const GradContext& c, Grads g) { g[0] = c.grad().reshape(c.input_shape(0)); }
 void execute_view(const Call& call, Outputs& out) {
-  Shape shape = call.attrs.get_list("shape");
+  const Shape& shape = *call.shape;
   auto& x = impl_of(call.in(0));
   auto strides = strides_for(x, shape);
   if (!strides)
@@ -100,7 +100,7 @@ const Op permute_op{{.name = "permute", .gradient = permute_gradient, .execute =
 
 void expand_gradient(const GradContext& c, Grads g) { g[0] = sum_to(c.grad(), c.input_shape(0)); }
 void execute_expand(const Call& call, Outputs& out) {
-  Shape shape = call.attrs.get_list("shape");
+  const Shape& shape = *call.shape;
   Strides strides = Shape::filled(shape.size(), 0);
   auto& x = impl_of(call.in(0));
   size_t lead = shape.size() - x.shape.size();
@@ -145,17 +145,17 @@ const Op squeeze_op{{.name = "squeeze", .gradient = squeeze_gradient, .execute =
 Tensor view(const Tensor& x, const Shape& shape) {
   require_tensor("view", x);
   if (shape == shape_of(x)) return x;
-  return run(view_op, {&x}, Attrs().set("shape", complete_shape("view", x, shape)));
+  return run_as(complete_shape("view", x, shape), view_op, {&x});
 }
 
 Tensor reshape(const Tensor& x, const Shape& shape) {
   require_tensor("reshape", x);
   if (shape == shape_of(x)) return x;
   Shape full = complete_shape("reshape", x, shape);
-  if (strides_for(impl_of(x), full)) return run(view_op, {&x}, Attrs().set("shape", full));
+  if (strides_for(impl_of(x), full)) return run_as(full, view_op, {&x});
   const Detour detour("reshape", x);
   Tensor copy = x.contiguous();
-  return run(view_op, {&copy}, Attrs().set("shape", full));
+  return run_as(full, view_op, {&copy});
 }
 
 Tensor flatten(const Tensor& x, int64_t start_dim, int64_t end_dim) {
@@ -247,7 +247,7 @@ Tensor expand(const Tensor& x, const Shape& shape) {
       refuse("only dimensions of size 1 can be expanded");
   }
   if (!is_addressable(full)) refuse_extent(fmt::format("expand: from {}", from), full);
-  return run(expand_op, {&x}, Attrs().set("shape", full));
+  return run_as(full, expand_op, {&x});
 }
 
 Tensor Tensor::reshape(const Shape& shape) const { return tenon::reshape(*this, shape); }
