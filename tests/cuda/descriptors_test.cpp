@@ -118,11 +118,13 @@ BOOST_AUTO_TEST_CASE(cudnn_has_engines) {
         for (int64_t alignment : {int64_t{16}, static_cast<int64_t>(sdk::dtype_size(dtype))})
           for (bool bias : {false, true}) {
             if (bias && kind != ConvKind::forward) continue;
-            const auto plan = plan_conv_dnn(target, kind, shape, bias, false, alignment);
+            const auto plan = plan_conv_dnn(target, kind, shape, bias, alignment);
             BOOST_TEST((plan.notes() & random) == 0u);
             if (dtype == TN_F32) BOOST_TEST((plan.notes() & tensor_cores) == 0u);
+            ConvShape fast = shape;
+            fast.tf32 = true;
             if (dtype == TN_F32)
-              fast_notes |= plan_conv_dnn(target, kind, shape, bias, true, alignment).notes();
+              fast_notes |= plan_conv_dnn(target, kind, fast, bias, alignment).notes();
           }
   BOOST_TEST((fast_notes & tensor_cores) != 0u);  // asked for, TF32 is used
 }

@@ -10,6 +10,7 @@
 #include <tenon/plugins/sdk/requests/linalg.h>
 #include <tenon/plugins/sdk/requests/loss.h>
 #include <tenon/plugins/sdk/requests/normalization.h>
+#include <tenon/plugins/sdk/requests/pointwise.h>
 #include <tenon/plugins/sdk/requests/pool.h>
 #include <tenon/plugins/sdk/requests/random.h>
 #include <tenon/plugins/sdk/requests/reduction.h>
@@ -230,6 +231,33 @@ BOOST_AUTO_TEST_CASE(products) {
       .refused(ProductRequest::from, "(4, 5) and (4, 6) to (4, 6)");
 }
 
+BOOST_AUTO_TEST_CASE(precision_is_a_permission_for_f32) {
+  const auto asked = [](const char* word, tn_dtype dtype) {
+    Ask ask("matmul");
+    ask.in(tensor({4, 5}, dtype)).in(tensor({5, 6}, dtype)).out(tensor({4, 6}, dtype));
+    if (word) ask.text("precision", word);
+    return ask;
+  };
+  BOOST_TEST(!asked(nullptr, TN_F32).read(ProductRequest::from).tf32);
+  BOOST_TEST(asked("high", TN_F32).read(ProductRequest::from).tf32);
+  BOOST_TEST(!asked("high", TN_F64).read(ProductRequest::from).tf32);
+  asked("low", TN_F32)
+      .refused(ProductRequest::from, "precision \"low\" is not known", TN_CODE_UNSUPPORTED);
+  BOOST_TEST(
+      convolution(tensor({2, 6, 5, 4})).text("precision", "high").read(ConvRequest::from).tf32);
+}
+
+BOOST_AUTO_TEST_CASE(polygammas) {
+  const auto of = PolygammaRequest::from;
+  const auto polygamma = [](int64_t n, const tn_tensor_desc& y) {
+    return Ask("polygamma").in(tensor({3})).out(y).set("n", n);
+  };
+  BOOST_TEST(polygamma(3, tensor({3})).read(of).n == 3);
+  polygamma(0, tensor({3})).refused(of, "n is 1 to 1000, found 0");
+  polygamma(int64_t{1} << 32, tensor({3})).refused(of, "found 4294967296");
+  polygamma(3, tensor({4})).refused(of, "found (3) and (4)");
+}
+
 BOOST_AUTO_TEST_CASE(reductions) {
   const auto s = ReduceShape::of(tensor({2, 3, 1, 4, 5}), {1, 3, 4});
   BOOST_TEST((s.outputs == 2 && s.count == 60 && s.kept_rank == 1 && s.reduced_rank == 1));
@@ -262,6 +290,10 @@ BOOST_AUTO_TEST_CASE(reductions) {
   sum(tensor({3}), {0, 0, 2}).refused(reduced_dims, "in rising order");
   sum(tensor({2, 3}), {3}).refused(reduced_dims, "found 3 of 3 dimensions");
   sum(tensor({2, 3}), {-1}).refused(reduced_dims, "found -1 of 3 dimensions");
+  BOOST_TEST(Ask("var").set("correction", 2).read(variance_correction) == 2);
+  Ask("var").refused(variance_correction, "\"correction\" is missing");
+  BOOST_TEST((variance_divisor(5, 2) == 3 && variance_divisor(1, 2) == 0));
+  BOOST_TEST(variance_divisor(0, -1) == 0);
 }
 
 BOOST_AUTO_TEST_CASE(dtypes_have_kernels_or_are_refused) {

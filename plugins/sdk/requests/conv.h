@@ -7,6 +7,7 @@
 #include <string>
 
 #include <tenon/plugins/sdk/requests/checks.h>
+#include <tenon/plugins/sdk/requests/precision.h>
 
 namespace tenon::sdk {
 
@@ -27,6 +28,9 @@ struct ConvRequest {
   ConvKind kind = ConvKind::forward;
   // True if a forward request has a bias (o), input 2.
   bool bias = false;
+  // True if f32 factors may be rounded to TF32, and methods may trade accuracy for speed; no kernel
+  // has to.
+  bool tf32 = false;
 
   // Returns whether each channel is convolved with taps of its own.
   bool is_depthwise() const { return groups > 1 && cg == 1 && og == 1; }
@@ -98,7 +102,8 @@ inline ConvRequest ConvRequest::from_any_order(const Request& request) {
                       dilation[0],
                       dilation[1],
                       kind,
-                      kind == ConvKind::forward && request.has_input(2)};
+                      kind == ConvKind::forward && request.has_input(2),
+                      may_use_tf32(request, x.dtype)};
   if (y.shape[0] != r.n || y.shape[1] != o || r.oh < 1 || r.ow < 1 ||
       r.oh != positions(r.h, r.kh, r.sh, r.ph, r.dh) ||
       r.ow != positions(r.w, r.kw, r.sw, r.pw, r.dw))

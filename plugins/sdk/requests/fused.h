@@ -10,6 +10,7 @@
 
 #include <tenon/plugins/sdk/requests/checks.h>
 #include <tenon/plugins/sdk/requests/fused_members.h>
+#include <tenon/plugins/sdk/requests/pointwise.h>
 
 namespace tenon::sdk {
 
@@ -186,7 +187,7 @@ class FusedReader {
     return step;
   }
 
-  // Requires as many operands and scalars as the member takes.
+  // Requires as many operands and scalars as the member takes, and the attribute that it needs.
   static void check(const FusedProgram& program, const FusedStep& step) {
     const FusedMember& m = *step.member;
     bool fits = step.num_operands == m.operands, last_is_absent = false;
@@ -202,6 +203,9 @@ class FusedReader {
     if (step.num_scalars != scalars)
       invalid("step {}, {}: takes {} scalars, found {}", program.steps.size(), m.op, scalars,
               step.num_scalars);
+    if (m.needs_attr() && !step.has_attr)
+      invalid("step {}, {}: attribute \"{}\" is missing", program.steps.size(), m.op, m.attr);
+    if (m.op == std::string_view("polygamma")) polygamma_order(step.attr);
   }
 
   std::string_view text_;

@@ -37,6 +37,8 @@ struct FusedMember {
   // True if it makes one value of each row.
   bool reduces = false;
 
+  // Returns whether it cannot be without its attribute: a bool is false where it is missing.
+  bool needs_attr() const { return attr && attr_kind != TN_ATTR_BOOL; }
   // Returns whether operand 0 is a condition, of bool.
   bool selects() const { return std::string_view(op) == "where"; }
 };

@@ -6,6 +6,7 @@
 #include <string>
 
 #include <tenon/plugins/sdk/requests/checks.h>
+#include <tenon/plugins/sdk/requests/precision.h>
 
 namespace tenon::sdk {
 
@@ -25,6 +26,8 @@ struct ProductRequest {
   // The dimensions of the batch, outermost first, and the strides of a and b along them.
   uint32_t batch_rank = 0;
   int64_t batch_shape[kMaxBatchRank] = {}, a_batch[kMaxBatchRank] = {}, b_batch[kMaxBatchRank] = {};
+  // True if f32 factors may be rounded to TF32; no kernel has to.
+  bool tf32 = false;
 
   // Tells where a, b and y of one product begin, in elements.
   struct Offsets {
@@ -94,6 +97,7 @@ inline ProductRequest ProductRequest::from(const Request& request) {
   }
   if (!fits) invalid("shapes do not fit together; found " + found);
   if (p.bias) require_bias(request.input(2), p.n, p.dtype);
+  p.tf32 = may_use_tf32(request, p.dtype);
   return p;
 }
 

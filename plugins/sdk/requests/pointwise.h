@@ -1,6 +1,8 @@
-// Operators a, b? -> y of two tensors or of a tensor and a number, read once for every plugin.
+// Operators a, b? -> y of two tensors or of a tensor and a number, and "polygamma", read once for
+// every plugin.
 #pragma once
 
+#include <cstdint>
 #include <utility>
 
 #include <tenon/plugins/sdk/requests/checks.h>
@@ -34,6 +36,29 @@ struct BinaryRequest {
     }
     require_scalars(request, 1);
     return {reverse ? nullptr : x, reverse ? x : nullptr, x->dtype};
+  }
+};
+
+// Returns `n` as the order of a derivative of digamma, and requires that it is 1 to 1000.
+inline int polygamma_order(int64_t n) {
+  if (n < 1 || n > 1000) invalid("n is 1 to 1000, found {}", n);
+  return static_cast<int>(n);
+}
+
+// A request of "polygamma": derivative number n of digamma, of each element of x.
+struct PolygammaRequest {
+  tn_dtype dtype;
+  int n;
+
+  // Reads a request. Throws TN_CODE_INVALID_ARGUMENT if x and y are not alike, or for an n that is
+  // not 1 to 1000.
+  static PolygammaRequest from(const Request& request) {
+    require_op(request, {"polygamma"});
+    auto &x = request.input(0), &y = request.output(0);
+    if (x.dtype != y.dtype || !same_shape(x, y))
+      invalid("x and y have one dtype and one shape; found {} and {}", shape_text(x),
+              shape_text(y));
+    return {x.dtype, polygamma_order(request.get_int("n"))};
   }
 };
 

@@ -93,6 +93,18 @@ inline std::vector<int64_t> reduced_dims(const Request& request) {
   return dims;
 }
 
+// Returns the attribute "correction" of "var".
+inline double variance_correction(const Request& request) {
+  require_op(request, {"var"});
+  return static_cast<double>(request.get_int("correction"));
+}
+
+// Returns what the squares of `count` elements' distances from their mean are divided by. The
+// variance of no elements is 0 / 0, whatever the correction is.
+inline double variance_divisor(double count, double correction) {
+  return count > 0 ? std::max(0.0, count - correction) : 0;
+}
+
 // A request of "argmax" or "argmin": where the extreme lies along one dimension, which is not
 // empty.
 struct ArgReduceRequest : Lines {

@@ -1,5 +1,6 @@
 // Special functions of one tensor.
 #include <tenon/plugins/sdk/binary_formulas.h>
+#include <tenon/plugins/sdk/requests/pointwise.h>
 #include <tenon/plugins/sdk/special.h>
 
 #include "kernels/pointwise/functions.h"
@@ -23,12 +24,12 @@ const sdk::Kernel logit({"logit"}, [](tn_device*, const Request& request) {
 });
 
 tn_plan* make_polygamma(tn_device*, const Request& request) {
-  const auto& x = request.input(0);
-  if (!is_float(x.dtype)) refuse_dtype(x.dtype);
-  const formulas::Polygamma f{static_cast<int>(request.get_int("n"))};
+  const auto r = sdk::PolygammaRequest::from(request);
+  if (!is_float(r.dtype)) refuse_dtype(r.dtype);
+  const formulas::Polygamma f{r.n};
   if (sdk::numel(request.output(0)) == 0) return empty_plan();
-  Pointwise loop(request, {&x, nullptr}, 0, 300);
-  return sdk::with_float(computed_as(x.dtype), [&loop, f]<class T>(T) {
+  Pointwise loop(request, {&request.input(0), nullptr}, 0, 300);
+  return sdk::with_float(computed_as(r.dtype), [&loop, f]<class T>(T) {
     auto run = [loop, f](const tn_run& run) {
       const void* in[] = {run.inputs[0], &f};
       loop.run(numbered_row<formulas::Polygamma, T>, run.outputs[0], in);

@@ -185,10 +185,10 @@ Reducer moments_table() {
             }
           },
           [](void* y, int64_t step, const void* acc, int64_t n, int64_t count, double correction) {
-            double divisor = std::max(0.0, static_cast<double>(count) - correction);
+            const double divisor = sdk::variance_divisor(static_cast<double>(count), correction);
             for (int64_t k = 0; k < n; ++k)
-              static_cast<T*>(y)[k * step] = static_cast<T>(
-                  count == 0 ? NAN : static_cast<const Moments*>(acc)[k].m2 / divisor);
+              static_cast<T*>(y)[k * step] =
+                  static_cast<T>(static_cast<const Moments*>(acc)[k].m2 / divisor);
           }};
 }
 
@@ -284,7 +284,7 @@ const sdk::Kernel means({"mean"}, [](tn_device*, const Request& request) {
   });
 });
 const sdk::Kernel variances({"var"}, [](tn_device*, const Request& request) {
-  double correction = static_cast<double>(request.get_int("correction"));
+  const double correction = sdk::variance_correction(request);
   return with_float(computed_as(request.input(0).dtype), [&]<class T>(T) {
     return reduction_plan(request, moments_table<T>(), correction);
   });

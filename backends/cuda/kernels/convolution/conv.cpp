@@ -35,14 +35,14 @@ tn_plan* plan_without_products(const ConvShape& s, const tn_tensor_desc& out) {
 
 class DnnConv {
  public:
-  DnnConv(tn_device* device, const ConvShape& shape, bool fast)
+  DnnConv(tn_device* device, const ConvShape& shape)
       : handles_(handles_of(device)), shape_(shape), places_(places_of(shape.kind)) {
     CurrentDevice current(device);
     const auto dnn = handles_.dnn();
     DnnTarget target;
     target.handle = dnn.handle;
     auto plan = [&](bool fuse, int64_t alignment) {
-      return plan_conv_dnn(target, shape.kind, shape, fuse, fast, alignment);
+      return plan_conv_dnn(target, shape.kind, shape, fuse, alignment);
     };
     const auto element = static_cast<int64_t>(sdk::dtype_size(shape.dtype));
     fused_ = shape.bias && try_both(plan, true, element);
@@ -100,9 +100,8 @@ class DnnConv {
   std::optional<DnnPlan> wide_, narrow_;
 };
 
-tn_plan* plan_dnn(tn_device* device, const Request& request, const ConvShape& shape) {
-  const bool fast = request.find("precision") && request.get_string("precision") == "high";
-  auto conv = std::make_unique<const DnnConv>(device, shape, fast);
+tn_plan* plan_dnn(tn_device* device, const ConvShape& shape) {
+  auto conv = std::make_unique<const DnnConv>(device, shape);
   const uint64_t workspace = conv->workspace_bytes();
   return make_plan([conv = std::move(conv)](const tn_run& run) { conv->run(run); }, workspace);
 }
@@ -126,7 +125,7 @@ tn_plan* make_conv(tn_device* device, const Request& request) {
     return plan_without_products(shape, out);
   std::string why;
   try {
-    return plan_dnn(device, request, shape);
+    return plan_dnn(device, shape);
   } catch (const sdk::Error& e) {
     if (e.code() != TN_CODE_UNSUPPORTED && e.code() != TN_CODE_UNAVAILABLE) throw;
     why = e.what();

@@ -104,10 +104,10 @@ DnnDescriptor conv_graph(const DnnTarget& target, ConvKind kind, const ConvShape
 }
 
 DnnPlan plan_conv_dnn(const DnnTarget& target, ConvKind kind, const ConvShape& s, bool bias,
-                      bool fast, int64_t alignment) {
+                      int64_t alignment) {
   std::vector<int64_t> ids = {kConvX, kConvWeight, kConvY};
   if (bias) ids.push_back(kConvBias);
-  return DnnPlan(target, conv_graph(target, kind, s, bias, alignment), rules_for(s.dtype, fast),
+  return DnnPlan(target, conv_graph(target, kind, s, bias, alignment), rules_for(s.dtype, s.tf32),
                  ids);
 }
 

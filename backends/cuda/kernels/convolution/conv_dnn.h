@@ -26,9 +26,8 @@ enum ConvTensor : int64_t {
 DnnDescriptor conv_graph(const DnnTarget& target, ConvKind kind, const ConvShape& shape, bool bias,
                          int64_t alignment);
 
-// `fast` lets f32 be multiplied as TF32 and by methods that trade accuracy for speed. Throws
-// TN_CODE_UNSUPPORTED where cuDNN has no engine.
+// Throws TN_CODE_UNSUPPORTED where cuDNN has no engine.
 DnnPlan plan_conv_dnn(const DnnTarget& target, ConvKind kind, const ConvShape& shape, bool bias,
-                      bool fast, int64_t alignment);
+                      int64_t alignment);
 
 }  // namespace tenon::cuda

@@ -33,17 +33,13 @@ int64_t batch_stride(const sdk::ProductRequest& r, const int64_t* strides) {
   return *step;
 }
 
-bool wants_tf32(const Request& request, tn_dtype dtype) {
-  return dtype == TN_F32 && request.find("precision") && request.get_string("precision") == "high";
-}
-
 Product product_of(const Request& request, const sdk::ProductRequest& r) {
   Product p{.dtype = r.dtype, .m = r.m, .n = r.n, .k = r.k, .a = {}, .b = {}};
   p.batch = r.batch;
   p.bias = r.bias;
   p.relu = request.op() == "linear_relu";
   if (sdk::numel(request.output(0)) == 0 || p.k == 0) return p;
-  p.tf32 = wants_tf32(request, r.dtype);
+  p.tf32 = r.tf32;
   const int64_t a_batch = batch_stride(r, r.a_batch), b_batch = batch_stride(r, r.b_batch);
   // One right operand for all, and rows that go on from one matrix to the next: a single tall
   // product.

@@ -210,8 +210,6 @@ std::string member_expression(const FusedRequest& program, const FusedStep& step
   if (op == "pow") {
     function = power_of(step, dtype);
   } else if (op == "polygamma") {
-    if (!step.has_attr || step.attr < 1 || step.attr > 1000)
-      sdk::unsupported("polygamma: takes an attribute n of 1 to 1000 in a program");
     function = "formulas::Polygamma{" + std::to_string(step.attr) + "}";
   } else {
     const auto entry = std::find_if(std::begin(kEntries), std::end(kEntries),

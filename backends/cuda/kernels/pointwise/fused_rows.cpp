@@ -35,11 +35,7 @@ tn_dtype folded(tn_dtype dtype) {
 double parameter_of(const FusedStep& step, double count) {
   const std::string_view op = step.member->op;
   if (op == "mean") return count;
-  if (op == "var") {
-    if (!step.has_attr) sdk::invalid("var: attribute \"correction\" is missing");
-    return std::max(0.0, count - static_cast<double>(step.attr));
-  }
-  return 1;
+  return op == "var" ? sdk::variance_divisor(count, static_cast<double>(step.attr)) : 1;
 }
 
 // Rows are shared out as the member's own kernel does with contiguous ones.

@@ -1,5 +1,6 @@
 // Special functions of one tensor.
 #include <tenon/plugins/sdk/binary_formulas.h>
+#include <tenon/plugins/sdk/requests/pointwise.h>
 #include <tenon/plugins/sdk/special.h>
 
 #include "kernels/pointwise/functions.h"
@@ -31,12 +32,11 @@ void start_polygamma(const Loop<2>& loop, const tn_run& run, int n) {
 constexpr ByDtype<PolygammaStart> kPolygamma =
     wide_starts([]<class T>(Type<T>) { return start_polygamma<T>; });
 tn_plan* make_polygamma(tn_device*, const Request& request) {
-  const auto start = kPolygamma.pick(request.input(0).dtype);
-  const int n = static_cast<int>(request.get_int("n"));
+  const auto r = sdk::PolygammaRequest::from(request);
+  const auto start = kPolygamma.pick(r.dtype);
   if (sdk::numel(request.output(0)) == 0) return empty_plan();
-  return make_plan([loop = loop_over(request, &request.input(0)), start, n](const tn_run& run) {
-    start(loop, run, n);
-  });
+  return make_plan([loop = loop_over(request, &request.input(0)), start,
+                    n = r.n](const tn_run& run) { start(loop, run, n); });
 }
 const sdk::Kernel polygamma({"polygamma"}, make_polygamma);
 

@@ -113,11 +113,9 @@ const sdk::Kernel means({"mean"}, [](tn_device* device, const Request& request) 
 });
 const sdk::Kernel variances({"var"}, [](tn_device* device, const Request& request) {
   const double divisor =
-      std::max(0.0, count_of(request) - static_cast<double>(request.get_int("correction")));
-  return with_float(request.input(0).dtype, [&]<class T>(T) {
-    // The variance of no elements is 0 / 0.
-    return reduction_plan<Var<T>>(*device, request, count_of(request) > 0 ? divisor : 0);
-  });
+      sdk::variance_divisor(count_of(request), sdk::variance_correction(request));
+  return with_float(request.input(0).dtype,
+                    [&]<class T>(T) { return reduction_plan<Var<T>>(*device, request, divisor); });
 });
 
 }  // namespace
