@@ -150,7 +150,7 @@ BOOST_AUTO_TEST_CASE(losses) {
   const auto of = CrossEntropyRequest::from;
   const auto r = cross_entropy("none", tensor({5})).read(of);
   BOOST_TEST((r.n == 5 && r.c == 7 && r.ignore == -100 && !r.weighted));
-  BOOST_TEST((r.reduction == LossReduction::none && r.smoothing == 0.1));
+  BOOST_TEST((r.reduction == Reduction::none && r.smoothing == 0.1));
   cross_entropy("mean", tensor({5})).refused(of, "loss must be a scalar");
   cross_entropy("median", tensor({})).refused(of, "found \"median\"");
 }

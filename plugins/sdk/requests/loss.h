@@ -9,8 +9,9 @@
 
 namespace tenon::sdk {
 
-// Says what becomes of the losses of the rows: their mean, their sum, or one loss for each.
-enum class LossReduction { mean, sum, none };
+// Says how the losses of elements or rows are combined: not at all, by their mean or by their sum.
+// Members stand in the order of the core's (core/ops/loss.h).
+enum class Reduction { none, mean, sum };
 
 // A request of a cross entropy: logits (n, c), a target of n class numbers, and what the loss of a
 // row is weighted with.
@@ -20,7 +21,7 @@ struct CrossEntropyRequest {
   int64_t n, c;
   // Rows with this target do not count.
   int64_t ignore;
-  LossReduction reduction;
+  Reduction reduction;
   // The attribute "label_smoothing".
   double smoothing;
   // True if there is a weight for each class.
@@ -41,11 +42,11 @@ struct CrossEntropyRequest {
 };
 
 // Returns what the attribute "reduction" names. Throws TN_CODE_INVALID_ARGUMENT for another word.
-inline LossReduction loss_reduction(const Request& request) {
+inline Reduction loss_reduction(const Request& request) {
   const auto name = request.get_string("reduction");
-  if (name == "mean") return LossReduction::mean;
-  if (name == "sum") return LossReduction::sum;
-  if (name == "none") return LossReduction::none;
+  if (name == "none") return Reduction::none;
+  if (name == "mean") return Reduction::mean;
+  if (name == "sum") return Reduction::sum;
   invalid("reduction is \"mean\", \"sum\" or \"none\", found \"" + std::string(name) + "\"");
 }
 
@@ -74,8 +75,8 @@ inline CrossEntropyRequest CrossEntropyRequest::from(const Request& request) {
   require_contiguous(target);
   auto& normalizer = backward ? request.input(4) : request.output(1);
   auto& total = backward ? request.input(5) : request.output(2);
-  r.require_values(backward ? request.input(0) : request.output(0),
-                   r.reduction == LossReduction::none, r.dtype, backward ? "the gradient" : "loss");
+  r.require_values(backward ? request.input(0) : request.output(0), r.reduction == Reduction::none,
+                   r.dtype, backward ? "the gradient" : "loss");
   const tn_dtype statistics = statistics_dtype(r.dtype);
   if (normalizer.dtype != statistics || normalizer.rank != 2 || normalizer.shape[0] != 2 ||
       normalizer.shape[1] != r.n)
@@ -122,9 +123,9 @@ inline DistanceRequest DistanceRequest::from(const Request& request) {
     if (!same_shape(out, x)) invalid("the output has the shape of x");
     return r;
   }
-  const LossReduction reduction = loss_reduction(request);
-  if (reduction == LossReduction::none) unsupported("{} has no reduction \"none\"", request.op());
-  if (reduction == LossReduction::mean) r.divisor = static_cast<double>(r.n);
+  const Reduction reduction = loss_reduction(request);
+  if (reduction == Reduction::none) unsupported("{} has no reduction \"none\"", request.op());
+  if (reduction == Reduction::mean) r.divisor = static_cast<double>(r.n);
   return r;
 }
 

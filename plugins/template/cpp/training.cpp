@@ -11,7 +11,7 @@
 namespace accelerator {
 namespace {
 
-using sdk::LossReduction;
+using sdk::Reduction;
 
 sdk::CrossEntropyRequest read_loss(const sdk::Request& request) {
   const auto r = sdk::CrossEntropyRequest::from(request);
@@ -50,13 +50,13 @@ void loss_forward(const sdk::CrossEntropyRequest& r, const tn_run& run) {
     log_sums[i] = static_cast<T>(std::log(sum));
     const bool counts = labels[i] != r.ignore;
     const double row = counts ? std::log(sum) - (static_cast<double>(x[labels[i]]) - top) : 0;
-    if (r.reduction == LossReduction::none) loss[i] = static_cast<T>(row);
+    if (r.reduction == Reduction::none) loss[i] = static_cast<T>(row);
     total += row;
     count += counts;
   }
   *output<T>(run, 2) = static_cast<T>(count);
-  if (r.reduction != LossReduction::none)
-    *loss = static_cast<T>(r.reduction == LossReduction::mean ? total / count : total);
+  if (r.reduction != Reduction::none)
+    *loss = static_cast<T>(r.reduction == Reduction::mean ? total / count : total);
 }
 
 template <class T>
@@ -72,9 +72,9 @@ void loss_backward(const sdk::CrossEntropyRequest& r, const tn_run& run) {
       std::fill_n(gx, r.c, T(0));
       continue;
     }
-    const T scale = r.reduction == LossReduction::none   ? g[i]
-                    : r.reduction == LossReduction::mean ? *g / *input<T>(run, 5)
-                                                         : *g;
+    const T scale = r.reduction == Reduction::none   ? g[i]
+                    : r.reduction == Reduction::mean ? *g / *input<T>(run, 5)
+                                                     : *g;
     for (int64_t j = 0; j < r.c; ++j) gx[j] = scale * std::exp(x[j] - tops[i] - log_sums[i]);
     gx[labels[i]] -= scale;
   }

@@ -8,8 +8,6 @@
 namespace tenon::cpu {
 namespace {
 
-using sdk::LossReduction;
-
 struct CrossEntropy : sdk::CrossEntropyRequest {
   explicit CrossEntropy(const Request& request) : CrossEntropyRequest(from(request)) {}
 
@@ -48,7 +46,7 @@ void forward(const CrossEntropy& s, const tn_run& run) {
   auto *loss = static_cast<T*>(run.outputs[0]), *tops = static_cast<T*>(run.outputs[1]),
        *log_sums = tops + s.n, *total = static_cast<T*>(run.outputs[2]);
   s.check_targets(target);
-  T* losses = s.reduction == LossReduction::none ? loss : static_cast<T*>(run.workspace);
+  T* losses = s.reduction == sdk::Reduction::none ? loss : static_cast<T*>(run.workspace);
   T smoothing = static_cast<T>(s.smoothing),
     weights = smoothing != 0 ? sum_of_weights(s, weight) : T(0);
   parallel_for(s.n, s.grain(), [&](int64_t begin, int64_t end, uint32_t) {
@@ -80,8 +78,8 @@ void forward(const CrossEntropy& s, const tn_run& run) {
     sum += static_cast<double>(losses[i]);
   }
   *total = static_cast<T>(divisor);
-  if (s.reduction != LossReduction::none)
-    *loss = static_cast<T>(s.reduction == LossReduction::mean ? sum / divisor : sum);
+  if (s.reduction != sdk::Reduction::none)
+    *loss = static_cast<T>(s.reduction == sdk::Reduction::mean ? sum / divisor : sum);
 }
 
 template <class T>
@@ -104,9 +102,9 @@ void backward(const CrossEntropy& s, const tn_run& run) {
         std::fill(gx, gx + s.c, T(0));
         continue;
       }
-      T gi = s.reduction == LossReduction::none   ? g[i]
-             : s.reduction == LossReduction::mean ? *g / *total
-                                                  : *g;
+      T gi = s.reduction == sdk::Reduction::none   ? g[i]
+             : s.reduction == sdk::Reduction::mean ? *g / *total
+                                                   : *g;
       T hit = (1 - static_cast<T>(s.smoothing)) * (weight ? weight[t] : T(1));
       T scale = gi * (hit + smooth * weights), lower = gi * smooth, top = tops[i],
         log_sum = log_sums[i];

@@ -8,8 +8,6 @@
 namespace tenon::cuda {
 namespace {
 
-using sdk::LossReduction;
-
 struct CrossEntropy : sdk::CrossEntropyRequest {
   explicit CrossEntropy(const Request& request) : CrossEntropyRequest(from(request)) {}
 
@@ -105,10 +103,10 @@ struct AddTotals {
 };
 
 template <class T>
-__device__ void write_totals(LossReduction reduction, const Totals& sum, T* loss, T* total) {
+__device__ void write_totals(sdk::Reduction reduction, const Totals& sum, T* loss, T* total) {
   *total = static_cast<T>(sum.weight);
-  if (reduction != LossReduction::none)
-    *loss = static_cast<T>(reduction == LossReduction::mean ? sum.loss / sum.weight : sum.loss);
+  if (reduction != sdk::Reduction::none)
+    *loss = static_cast<T>(reduction == sdk::Reduction::mean ? sum.loss / sum.weight : sum.loss);
 }
 
 // One block writes the results, several leave their shares.
@@ -135,7 +133,7 @@ __global__ void __launch_bounds__(1024)
 
 template <class T>
 __global__ void __launch_bounds__(kBlock)
-    cross_entropy_finish(LossReduction reduction, const Totals* shares, unsigned count, T* loss,
+    cross_entropy_finish(sdk::Reduction reduction, const Totals* shares, unsigned count, T* loss,
                          T* total) {
   __shared__ Totals shared[32];
   Totals sum{0, 0};
@@ -178,9 +176,9 @@ __global__ void __launch_bounds__(kBlock)
 #pragma unroll
       for (T& v : p.at) v = kNan<T>;
     } else if (t != s.ignore) {
-      const T g = s.reduction == LossReduction::none   ? b.g[row]
-                  : s.reduction == LossReduction::mean ? *b.g / *b.total
-                                                       : *b.g;
+      const T g = s.reduction == sdk::Reduction::none   ? b.g[row]
+                  : s.reduction == sdk::Reduction::mean ? *b.g / *b.total
+                                                        : *b.g;
       const T hit = keep * (o.weight ? o.weight[t] : T(1)), scale = g * (hit + smooth * weights),
               lower = g * smooth;
       const T top = b.normalizer[row], log_sum = b.normalizer[s.n + row];
@@ -202,7 +200,7 @@ constexpr int64_t kRowsOfBlock = 8192;  // that one block adds up
 
 template <class T>
 tn_plan* plan_forward(const CrossEntropy& s) {
-  const bool none = s.reduction == LossReduction::none;
+  const bool none = s.reduction == sdk::Reduction::none;
   const unsigned blocks =
       static_cast<unsigned>(std::clamp<int64_t>(ceil_div(s.n, kRowsOfBlock), 1, 256));
   const auto losses_bytes = none ? 0 : (static_cast<uint64_t>(s.n) * sizeof(T) + 63) / 64 * 64;
