@@ -13,9 +13,9 @@ namespace tenon {
 
 namespace {
 
+void infer_nonzero(Infer& infer) { infer.output(DType::i64, infer.given_shape()); }
 // Inputs: a mask, and of each element how many are true up to it.
-const Op nonzero_op{{.name = "nonzero",
-                     .infer = [](Infer& infer) { infer.output(DType::i64, infer.given_shape()); }}};
+const Op nonzero_op{{.name = "nonzero", .infer = infer_nonzero}};
 
 Tensor run_nonzero(const Tensor& mask) {
   const int64_t rank = static_cast<int64_t>(shape_of(mask).size());

@@ -6,6 +6,13 @@
 namespace tenon::cuda {
 namespace {
 
+// The factory of a step that has one kernel for each dtype.
+template <class Asked, template <class> class Step>
+tn_plan* make_step(tn_device*, const Request& request) {
+  const auto r = Asked::from(request);
+  return with_float(r.dtype, [&]<class T>(T) { return plan_of<Step<T>>(request, r); });
+}
+
 // Without a decay the parameter does not count, not even where it is infinite.
 template <class T, class Numbers>
 __device__ inline T decayed(const Numbers& c, T grad, T p) {
@@ -60,10 +67,7 @@ struct Adagrad : sdk::AdagradNumbers<Number> {
   }
 };
 
-const sdk::Kernel adagrad_steps({"adagrad_step"}, [](tn_device*, const Request& request) {
-  const auto r = sdk::AdagradRequest::from(request);
-  return with_float(r.dtype, [&]<class T>(T) { return plan_of<Adagrad<T>>(request, r); });
-});
+const sdk::Kernel adagrad_steps({"adagrad_step"}, make_step<sdk::AdagradRequest, Adagrad>);
 
 // x: parameter, gradient, first moment, second moment
 template <class Number>
@@ -81,10 +85,7 @@ struct Nadam : sdk::NadamNumbers<Number> {
   }
 };
 
-const sdk::Kernel nadam_steps({"nadam_step"}, [](tn_device*, const Request& request) {
-  const auto r = sdk::NadamRequest::from(request);
-  return with_float(r.dtype, [&]<class T>(T) { return plan_of<Nadam<T>>(request, r); });
-});
+const sdk::Kernel nadam_steps({"nadam_step"}, make_step<sdk::NadamRequest, Nadam>);
 
 // x: parameter, gradient, first moment, second moment
 template <class Number>
@@ -102,10 +103,7 @@ struct Radam : sdk::RadamNumbers<Number> {
   }
 };
 
-const sdk::Kernel radam_steps({"radam_step"}, [](tn_device*, const Request& request) {
-  const auto r = sdk::RadamRequest::from(request);
-  return with_float(r.dtype, [&]<class T>(T) { return plan_of<Radam<T>>(request, r); });
-});
+const sdk::Kernel radam_steps({"radam_step"}, make_step<sdk::RadamRequest, Radam>);
 
 // x: parameter, gradient, average
 template <class Number>
@@ -121,10 +119,7 @@ struct Lion : sdk::LionNumbers<Number> {
   }
 };
 
-const sdk::Kernel lion_steps({"lion_step"}, [](tn_device*, const Request& request) {
-  const auto r = sdk::LionRequest::from(request);
-  return with_float(r.dtype, [&]<class T>(T) { return plan_of<Lion<T>>(request, r); });
-});
+const sdk::Kernel lion_steps({"lion_step"}, make_step<sdk::LionRequest, Lion>);
 
 }  // namespace
 }  // namespace tenon::cuda
