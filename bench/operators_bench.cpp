@@ -231,7 +231,11 @@ void layers() {
   subjects("loss/mse", {{1024, 1024}, {1024, 1024}},
            [](const Inputs& in) { return mse_loss(in[0], in[1]); }, {.backward = true});
   subjects("loss/smooth_l1", {{1024, 1024}, {1024, 1024}},
-           [](const Inputs& in) { return smooth_l1_loss(in[0], in[1]); }, {.backward = true});
+           [](const Inputs& in) { return smooth_l1_loss(in[0], in[1]); },
+           {.backward = true, .bf16 = true});
+  subjects("loss/huber", {{1024, 1024}, {1024, 1024}},
+           [](const Inputs& in) { return huber_loss(in[0], in[1]); },
+           {.backward = true, .bf16 = true});
   subjects("loss/bce_with_logits", {{1024, 1024}, {1024, 1024}},
            [](const Inputs& in) { return binary_cross_entropy_with_logits(in[0], in[1]); },
            {.backward = true});

@@ -130,7 +130,8 @@ def layers():
         add(f"attention/causal_{n}", ((4, 8, n, 64),) * 3, lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True),
             True, n == 512)
     add("loss/mse", ((1024, 1024),) * 2, F.mse_loss, True)
-    add("loss/smooth_l1", ((1024, 1024),) * 2, F.smooth_l1_loss, True)
+    add("loss/smooth_l1", ((1024, 1024),) * 2, F.smooth_l1_loss, True, True)
+    add("loss/huber", ((1024, 1024),) * 2, F.huber_loss, True, True)
     add("loss/bce_with_logits", ((1024, 1024),) * 2, F.binary_cross_entropy_with_logits, True)
 
 

@@ -104,8 +104,8 @@ BOOST_AUTO_TEST_CASE(the_function_is_named_before_the_operator_that_refuses) {
   test::require_error<DTypeError>([&] { mse_loss(index, index); },
                                   "mse_loss: mean: x has dtype i64");
   test::require_error<IndexError>([&] { normalize(x, 2, 7); }, "normalize: norm: sum: dim 7");
-  test::require_error<DeviceError>([&] { huber_loss(x, x.to(Device("cpu", 1))); },
-                                   "huber_loss: sub: b, f32 of shape (2, 3), is on cpu:1");
+  test::require_error<DeviceError>([&] { gaussian_nll_loss(x, x.to(Device("cpu", 1)), x); },
+                                   "gaussian_nll_loss: sub: b, f32 of shape (2, 3), is on cpu:1");
   nn::GRU layer(3, 2);
   test::require_error<DeviceError>(
       [&] {

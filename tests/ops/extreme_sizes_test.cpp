@@ -111,6 +111,8 @@ BOOST_AUTO_TEST_CASE(results_that_no_memory_holds) {
       {"nll_loss", [&] { nll_loss(expanded({1, 2, kGiga, kGiga / 8}), expanded({1, kGiga, kGiga / 8}, i64)); }, ""},
       {"mse_loss", [&] { mse_loss(e, e); }, ""},
       {"l1_loss", [&] { l1_loss(e, e); }, ""},
+      {"huber_loss", [&] { huber_loss(e, e); }, ""},
+      {"smooth_l1_loss", [&] { smooth_l1_loss(e, e); }, ""},
       {"conv2d", [&] { conv2d(expanded({1, 1, kGiga, kGiga / 8}), ones({1, 1, 1, 1})); }, "conv2d"},
       {"conv2d, a copy", [&] { conv2d(expanded({1, 1, 2, kGiga * 128}), ones({1, 1, 1, 1}), {}, {.stride = {1, kGiga}}); }, "conv2d"},
       {"max_pool2d", [&] { max_pool2d(expanded({1, 1, kGiga, kGiga / 8}), {1, 1}); }, "max_pool2d"},

@@ -153,6 +153,16 @@ BOOST_AUTO_TEST_CASE(losses) {
   BOOST_TEST((r.reduction == Reduction::none && r.smoothing == 0.1));
   cross_entropy("mean", tensor({5})).refused(of, "loss must be a scalar");
   cross_entropy("median", tensor({})).refused(of, "found \"median\"");
+
+  const auto distance = [](const char* op, const tn_tensor_desc& loss) {
+    return Ask(op).in(tensor({2, 3})).in(tensor({2, 3})).out(loss).text("reduction", "mean");
+  };
+  const auto squares = distance("mse_loss", tensor({})).read(DistanceRequest::from);
+  BOOST_TEST((squares.kind == Distance::squared && squares.n == 6 && squares.divisor == 6));
+  const auto huber = distance("huber_loss", tensor({})).scalars(1).read(DistanceRequest::from);
+  BOOST_TEST((huber.kind == Distance::huber && huber.has_limit() && !huber.backward));
+  distance("smooth_l1_loss", tensor({})).refused(DistanceRequest::from, "needs 1 scalars, found 0");
+  distance("l1_loss", tensor({3})).refused(DistanceRequest::from, "are one number");
 }
 
 BOOST_AUTO_TEST_CASE(dropout_has_its_mask) {

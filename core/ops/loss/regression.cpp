@@ -1,4 +1,4 @@
-// Losses of numbers: distances, and likelihoods of counts and of normal distributions
+// Losses of numbers that are counts or have a normal distribution: their likelihoods
 // (core/ops/loss.h).
 #include <cmath>
 #include <numbers>
@@ -17,12 +17,6 @@ namespace tenon {
 
 namespace {
 
-// With z = d within [-delta, delta], z (d - z / 2): half the square inside, linear outside.
-Tensor huber(const Tensor& difference, double delta) {
-  const Tensor z = clamp(difference, -delta, delta);
-  return z * (difference - z * 0.5);
-}
-
 // The variance with a dimension for each of the input's.
 Tensor aligned_variance(const Tensor& input, const Tensor& var) {
   const Shape &shape = shape_of(input), &found = shape_of(var);
@@ -39,40 +33,6 @@ Tensor aligned_variance(const Tensor& input, const Tensor& var) {
 }
 
 }  // namespace
-
-Tensor huber_loss(const Tensor& x, const Tensor& y, Reduction reduction, double delta,
-                  const Tensor& weight) try {
-  if (const Autocasting cast{"huber_loss", {&x, &y}})
-    return huber_loss(cast(x), cast(y), reduction, delta, weight);
-  require_defined("huber_loss", {{"x", x}, {"y", y}});
-  if (const Widening wide{&x, &y, &weight})
-    return wide.rounded(huber_loss(wide(x), wide(y), reduction, delta, wide(weight)));
-  if (!(delta > 0))
-    throw ValueError(
-        fmt::format("huber_loss: delta must be above 0, found {}", number_text(delta)));
-  warn_of_broadcasting("huber_loss", x, y);
-  return reduce_loss("huber_loss", weighted_loss("huber_loss", huber(x - y, delta), x, weight),
-                     reduction);
-} catch (const Error&) {
-  rethrow_in("huber_loss");
-}
-
-Tensor smooth_l1_loss(const Tensor& x, const Tensor& y, Reduction reduction, double beta) try {
-  if (const Autocasting cast{"smooth_l1_loss", {&x, &y}})
-    return smooth_l1_loss(cast(x), cast(y), reduction, beta);
-  require_defined("smooth_l1_loss", {{"x", x}, {"y", y}});
-  if (const Widening wide{&x, &y})
-    return wide.rounded(smooth_l1_loss(wide(x), wide(y), reduction, beta));
-  if (!(beta >= 0))
-    throw ValueError(
-        fmt::format("smooth_l1_loss: beta must not be below 0, found {}", number_text(beta)));
-  warn_of_broadcasting("smooth_l1_loss", x, y);
-  const Tensor difference = x - y;
-  return reduce_loss("smooth_l1_loss", beta == 0 ? abs(difference) : huber(difference, beta) / beta,
-                     reduction);
-} catch (const Error&) {
-  rethrow_in("smooth_l1_loss");
-}
 
 Tensor poisson_nll_loss(const Tensor& input, const Tensor& target,
                         const PoissonNllLossOptions& options) try {

@@ -1,5 +1,5 @@
-// "cross_entropy", "mse_loss", "l1_loss" and their gradients, read and checked once for every
-// plugin. All tensors are contiguous.
+// "cross_entropy", the losses of differences ("mse_loss" and the like) and their gradients, read
+// and checked once for every plugin. All tensors are contiguous.
 #pragma once
 
 #include <cstdint>
@@ -88,28 +88,51 @@ inline CrossEntropyRequest CrossEntropyRequest::from(const Request& request) {
   return r;
 }
 
-// A request of the distance between x and y: a mean squared or absolute error, or its gradient.
+// What a difference d counts as.
+enum class Distance {
+  squared,    // "mse_loss": d^2
+  absolute,   // "l1_loss": |d|
+  huber,      // "huber_loss": d^2 / 2 where |d| is below a limit, and linear beyond
+  smooth_l1,  // "smooth_l1_loss": the same, divided by the limit
+};
+
+// A request of a loss of differences (x, y -> loss), or of its gradient (g, x, y -> gx), whose
+// first scalar is a factor. The last scalar of "huber_loss", "smooth_l1_loss" and their gradients
+// is the limit, above 0.
 struct DistanceRequest {
   // The dtype of all tensors.
   tn_dtype dtype;
   // How many elements x and y have each.
   int64_t n;
-  // Whether absolute values are summed instead of squares, and whether a gradient is asked for.
-  bool absolute, backward;
+  // What a difference counts as.
+  Distance kind;
+  // Whether a gradient is asked for.
+  bool backward;
   // What the sum is divided by; 1 for a gradient, whose factor is scalar 0 of the run.
   double divisor;
 
-  // Reads "mse_loss" or "l1_loss" (x, y -> loss), or one of their gradients (g, x, y -> gx). Throws
-  // TN_CODE_INVALID_ARGUMENT if tensors do not fit together, and TN_CODE_UNSUPPORTED for the
+  // Reads "mse_loss", "l1_loss", "huber_loss", "smooth_l1_loss" or "…_backward" of one of these.
+  // Throws TN_CODE_INVALID_ARGUMENT if tensors do not fit together, and TN_CODE_UNSUPPORTED for the
   // reduction "none" and for tensors that are not contiguous.
   static DistanceRequest from(const Request& request);
+
+  // Returns whether there is a limit.
+  bool has_limit() const { return kind == Distance::huber || kind == Distance::smooth_l1; }
+  // Returns the limit from the scalars of a run, and 0 where there is none.
+  double limit(const tn_run& run) const { return has_limit() ? run.scalars[backward].f : 0; }
 };
 
 inline DistanceRequest DistanceRequest::from(const Request& request) {
-  require_op(request, {"mse_loss", "l1_loss", "mse_loss_backward", "l1_loss_backward"});
-  const bool backward = request.op().ends_with("_backward");
+  require_op(request, {"mse_loss", "l1_loss", "huber_loss", "smooth_l1_loss", "mse_loss_backward",
+                       "l1_loss_backward", "huber_loss_backward", "smooth_l1_loss_backward"});
+  const auto op = request.op();
+  const Distance kind = op.starts_with("mse")     ? Distance::squared
+                        : op.starts_with("l1")    ? Distance::absolute
+                        : op.starts_with("huber") ? Distance::huber
+                                                  : Distance::smooth_l1;
+  const bool backward = op.ends_with("_backward");
   auto &x = request.input(backward), &y = request.input(backward + 1), &out = request.output(0);
-  DistanceRequest r{x.dtype, numel(x), request.op().starts_with("l1"), backward, 1};
+  DistanceRequest r{x.dtype, numel(x), kind, backward, 1};
   if (y.dtype != r.dtype || out.dtype != r.dtype || !same_shape(x, y))
     invalid("x and y have one dtype and one shape, {}, found {}", shape_text(x), shape_text(y));
   require_contiguous(x);
@@ -118,8 +141,8 @@ inline DistanceRequest DistanceRequest::from(const Request& request) {
   const tn_tensor_desc& number = backward ? request.input(0) : out;
   if (number.dtype != r.dtype || numel(number) != 1)
     invalid("the loss and its gradient are one number of {}", dtype_name(r.dtype));
+  require_scalars(request, static_cast<uint32_t>(backward) + (r.has_limit() ? 1 : 0));
   if (backward) {
-    require_scalars(request, 1);
     if (!same_shape(out, x)) invalid("the output has the shape of x");
     return r;
   }

@@ -66,6 +66,11 @@ BOOST_AUTO_TEST_CASE(halves_are_rounded_once) {
                        {300, -200, 10, 1}, {some});  // squares beyond 65 504
   require_rounded_once("huber_loss", [&](auto& in) { return huber_loss(in[0], in[1], none, 0.7); },
                        {1, -2, 0.5, 4}, {some});
+  require_rounded_once("huber_loss", [&](auto& in) { return huber_loss(in[0], in[1]); },
+                       {300, -200, 0.5, 1}, {some});
+  require_rounded_once("smooth_l1_loss",
+                       [&](auto& in) { return smooth_l1_loss(in[0], in[1], Reduction::mean, 0.7); },
+                       {300, -200, 0.5, 1}, {some});
   require_rounded_once("soft_margin_loss",
                        [&](auto& in) { return soft_margin_loss(in[0], in[1], none); },
                        {1, -2, 0.5, 4}, {some});

@@ -152,7 +152,38 @@ BOOST_AUTO_TEST_CASE(distances) {
   for (Reduction reduction : {Reduction::mean, Reduction::sum, Reduction::none}) {
     check_gradients([&](auto& v) { return mse_loss(v[0], v[1], reduction); }, {x, y}, "mse_loss");
     check_gradients([&](auto& v) { return l1_loss(v[0], v[1], reduction); }, {x, y}, "l1_loss");
+    for (double limit : {0.3, 1.0, 20.0}) {
+      check_gradients([&](auto& v) { return huber_loss(v[0], v[1], reduction, limit); }, {x, y},
+                      "huber_loss");
+      check_gradients([&](auto& v) { return smooth_l1_loss(v[0], v[1], reduction, limit); }, {x, y},
+                      "smooth_l1_loss");
+    }
   }
+}
+
+BOOST_AUTO_TEST_CASE(distances_with_a_limit) {
+  const Tensor x = doubles({0, 1, -3, 5, 2}, {5}), y = doubles({0, 0, 0, 1, 0}, {5});
+  require_values(huber_loss(x, y, Reduction::none, 2), {5}, {0, 0.5, 4, 6, 2});
+  require_values(huber_loss(x, y, Reduction::sum, 2), {}, {12.5});
+  require_values(huber_loss(x, y, Reduction::mean, 2), {}, {2.5});
+  require_values(smooth_l1_loss(x, y, Reduction::none, 2), {5}, {0, 0.25, 2, 3, 1});
+  require_values(smooth_l1_loss(x, y, Reduction::sum, 2), {}, {6.25});
+  require_values(smooth_l1_loss(x, y, Reduction::mean, 2), {}, {1.25});
+  // Without a limit it is half the square, and without small differences their size. A limit whose
+  // reciprocal has no value in f32 is none there.
+  require_equal(huber_loss(x, y, Reduction::sum, INFINITY), mse_loss(x, y, Reduction::sum) * 0.5);
+  for (double none : {0.0, 0x1p-1074})
+    require_equal(smooth_l1_loss(x, y, Reduction::sum, none), l1_loss(x, y, Reduction::sum));
+  const Tensor a = floats({0, 1, -3}, {3}).requires_grad_(), b = zeros({3});
+  for (double tiny : {1e-30, 1e-40}) {
+    const Tensor loss = smooth_l1_loss(a, b, Reduction::sum, tiny);
+    require_values(loss, {}, {4});
+    require_values(grad(loss, a), {3}, {0, 1, -1});
+  }
+  // 2e-20 squared has no value in f32.
+  const Tensor small = floats({2e-20f}, {1});
+  require_values(smooth_l1_loss(small * 1e20, b[0].reshape({1}), Reduction::sum, 1e20), {},
+                 {2e-20});
 }
 
 // More elements than one thread sums, of which the last block is not whole.
@@ -180,6 +211,12 @@ BOOST_AUTO_TEST_CASE(distances_of_many_elements) {
           "mse_loss", [](auto&... in) { return mse_loss(in...); }, sum(square(d)), d * 2);
       check(
           "l1_loss", [](auto&... in) { return l1_loss(in...); }, sum(abs(d)), sign(d));
+      const Tensor near = clamp(d, -0.7, 0.7), values = near * (d - near * 0.5);
+      check(
+          "huber_loss", [](auto&... in) { return huber_loss(in..., 0.7); }, sum(values), near);
+      check(
+          "smooth_l1_loss", [](auto&... in) { return smooth_l1_loss(in..., 0.7); },
+          sum(values) / 0.7, near / 0.7);
     }
   }
 }
@@ -198,6 +235,38 @@ BOOST_AUTO_TEST_CASE(distances_of_odd_tensors) {
   BOOST_CHECK(std::isnan(mse_loss(x, y).item()));
   require_values(grad(mse_loss(x, y, Reduction::sum), x), {3}, {2, nan, inf});
   require_values(grad(l1_loss(x, y, Reduction::sum), x), {3}, {1, 0, 1});
+}
+
+BOOST_AUTO_TEST_CASE(distances_with_a_limit_of_odd_tensors) {
+  const double inf = std::numeric_limits<double>::infinity(), nan = std::nan("");
+  const Tensor wide = doubles({1, 2, 3, 4, 5, 6}, {2, 3}), none = zeros({0, 3});
+  using Loss = Tensor (*)(const Tensor& x, const Tensor& y, Reduction reduction);
+  const auto check = [&](Loss loss) {
+    BOOST_CHECK(std::isnan(loss(none, none, Reduction::mean).item()));
+    BOOST_CHECK_EQUAL(loss(none, none, Reduction::sum).item(), 0);
+    Tensor empty = none.detach().requires_grad_();
+    BOOST_TEST(grad(loss(empty, none, Reduction::sum), empty).shape() == Shape({0, 3}));
+    require_values(loss(doubles({3}, {}), doubles({1}, {}), Reduction::mean), {}, {1.5});
+    require_values(loss(wide.t(), wide.t().contiguous(), Reduction::mean), {}, {0});
+    require_values(loss(wide, wide[0], Reduction::sum), {}, {7.5});
+    const Tensor x = doubles({0.5, nan, inf, -inf, -2}, {5}).requires_grad_();
+    const Tensor y = zeros({5}, {.dtype = f64});
+    for (Reduction reduction : {Reduction::sum, Reduction::none})
+      require_values(grad(sum(loss(x, y, reduction)), x), {5}, {0.5, nan, 1, -1, -1});
+    require_values(loss(x, y, Reduction::none), {5}, {0.125, nan, inf, inf, 1.5});
+    BOOST_CHECK(std::isnan(loss(x, y, Reduction::sum).item()));
+    BOOST_CHECK_EQUAL(loss(x.slice(0, 2, 5), y.slice(0, 2, 5), Reduction::sum).item(), inf);
+    require_error<ShapeError>(
+        [&] {
+          loss(wide, zeros({2, 2}, {.dtype = f64}), Reduction::sum);
+        },
+        "_loss: shapes", "(2, 2)");
+  };
+  check([](auto& x, auto& y, Reduction r) { return huber_loss(x, y, r); });
+  check([](auto& x, auto& y, Reduction r) { return smooth_l1_loss(x, y, r); });
+  require_error<ValueError>([&] { huber_loss(wide, wide, Reduction::sum, nan); }, "delta", "nan");
+  require_error<ValueError>([&] { smooth_l1_loss(wide, wide, Reduction::sum, nan); }, "beta",
+                            "nan");
 }
 
 BOOST_AUTO_TEST_CASE(bad_input) {

@@ -1,5 +1,4 @@
-// SquaredDistance and absolute differences: their sum or mean, and the gradient of that, each in
-// one walk.
+// Losses of differences: their sum or mean, and the gradient of that, each in one walk.
 #include <tenon/plugins/sdk/requests/loss.h>
 
 #include "kernels/pointwise/pointwise.h"
@@ -9,36 +8,58 @@
 namespace tenon::cuda {
 namespace {
 
-// Each kind says what a difference amounts to, and its slope.
+// Each kind says what a difference amounts to, and its slope, by the limit of what counts as small.
 struct SquaredDistance {
   template <class T>
-  __device__ static T value(T d) {
+  __device__ static T value(T d, T) {
     return d * d;
   }
   template <class T>
-  __device__ static T slope(T d) {
+  __device__ static T slope(T d, T) {
     return d;
   }
 };
 struct AbsoluteDistance {
   template <class T>
-  __device__ static T value(T d) {
+  __device__ static T value(T d, T) {
     return d < T(0) ? -d : d;
   }
   template <class T>
-  __device__ static T slope(T d) {
+  __device__ static T slope(T d, T) {
     return formulas::Sign()(d);
   }
 };
+struct HuberDistance {
+  template <class T>
+  __device__ static T value(T d, T delta) {
+    const T a = d < T(0) ? -d : d, z = a > delta ? delta : a;
+    return z * (a - z * T(0.5));
+  }
+  template <class T>
+  __device__ static T slope(T d, T delta) {
+    return d < -delta ? -delta : d > delta ? delta : d;
+  }
+};
+struct SmoothL1Distance {
+  template <class T>
+  __device__ static T value(T d, T beta) {
+    const T a = d < T(0) ? -d : d;
+    return a < beta ? a * a * (T(0.5) / beta) : a - beta * T(0.5);
+  }
+  template <class T>
+  __device__ static T slope(T d, T beta) {
+    return d < -beta ? T(-1) : d > beta ? T(1) : d / beta;
+  }
+};
 
-// The parameter is what the sum is divided by.
+// The parameter is what the sum is divided by, and the shift the limit.
 template <class D, class T>
 struct SumOfPairs : Sum<T> {
   static constexpr int kInputs = 2;
   template <int N>
-  __device__ static void take(double& acc, const T* x, const T* y, T, int64_t, int64_t) {
+  __device__ static void take(double& acc, const T* x, const T* y, T limit, int64_t, int64_t) {
 #pragma unroll
-    for (int k = 0; k < N; ++k) acc += static_cast<double>(D::value(x[k] - y[k]));
+    for (int k = 0; k < N; ++k) acc += static_cast<double>(D::value(x[k] - y[k], limit));
   }
 };
 
@@ -50,26 +71,29 @@ tn_plan* make_distance(const tn_device& device, const Request& request,
   const Reduction<SumOfPairs<D, T>> reduction(device, ReduceShape(request.input(0), dims),
                                               r.divisor);
   return make_plan(
-      [reduction](const tn_run& run) {
-        reduction.run(run.stream, run.inputs[0], run.outputs[0], run.workspace, run.inputs[1]);
+      [reduction, r](const tn_run& run) {
+        reduction.run(run.stream, run.inputs[0], run.outputs[0], run.workspace, run.inputs[1],
+                      nullptr, static_cast<T>(r.limit(run)));
       },
       reduction.workspace_bytes());
 }
 
 template <class D, class T>
 struct DistanceSlope {
-  T number;
-  __device__ T operator()(T g, T x, T y) const { return g * number * D::slope(x - y); }
+  T number, limit;
+  __device__ T operator()(T g, T x, T y) const { return g * number * D::slope(x - y, limit); }
 };
 
 template <class D, class T>
-void start_distance_backward(const Loop<4>& loop, const tn_run& run) {
-  using Op = DistanceSlope<D, Computed<T>>;
-  loop.run<Op, T>(run.stream, Op{static_cast<Computed<T>>(run.scalars[0].f)}, run.outputs[0],
-                  operand<T>(run.inputs[0]), operand<T>(run.inputs[1]), operand<T>(run.inputs[2]));
+void start_distance_backward(const Loop<4>& loop, const tn_run& run, double limit) {
+  using C = Computed<T>;
+  using Op = DistanceSlope<D, C>;
+  loop.run<Op, T>(run.stream, Op{static_cast<C>(run.scalars[0].f), static_cast<C>(limit)},
+                  run.outputs[0], operand<T>(run.inputs[0]), operand<T>(run.inputs[1]),
+                  operand<T>(run.inputs[2]));
 }
 
-using DistanceStart = void (*)(const Loop<4>& loop, const tn_run& run);
+using DistanceStart = void (*)(const Loop<4>& loop, const tn_run& run, double limit);
 
 template <class D>
 tn_plan* make_distance_backward(const Request& request, const sdk::DistanceRequest& r) {
@@ -79,8 +103,8 @@ tn_plan* make_distance_backward(const Request& request, const sdk::DistanceReque
   if (r.n == 0) return empty_plan();
   tn_tensor_desc g = request.input(1);  // one value for all elements
   std::fill_n(g.strides, g.rank, 0);
-  return make_plan([loop = loop_over(request, &g, &request.input(1), &request.input(2)),
-                    start](const tn_run& run) { start(loop, run); });
+  return make_plan([loop = loop_over(request, &g, &request.input(1), &request.input(2)), start,
+                    r](const tn_run& run) { start(loop, run, r.limit(run)); });
 }
 
 template <class D>
@@ -90,13 +114,24 @@ tn_plan* make_distance_plan(const tn_device& device, const Request& request,
   return with_float(r.dtype, [&]<class T>(T) { return make_distance<D, T>(device, request, r); });
 }
 
-const sdk::Kernel distances({"mse_loss", "l1_loss", "mse_loss_backward", "l1_loss_backward"},
-                            [](tn_device* device, const Request& request) {
-                              const auto r = sdk::DistanceRequest::from(request);
-                              return r.absolute
-                                         ? make_distance_plan<AbsoluteDistance>(*device, request, r)
-                                         : make_distance_plan<SquaredDistance>(*device, request, r);
-                            });
+tn_plan* make_plan_of_distance(tn_device* device, const Request& request) {
+  const auto r = sdk::DistanceRequest::from(request);
+  switch (r.kind) {
+    case sdk::Distance::squared:
+      return make_distance_plan<SquaredDistance>(*device, request, r);
+    case sdk::Distance::absolute:
+      return make_distance_plan<AbsoluteDistance>(*device, request, r);
+    case sdk::Distance::huber:
+      return make_distance_plan<HuberDistance>(*device, request, r);
+    default:
+      return make_distance_plan<SmoothL1Distance>(*device, request, r);
+  }
+}
+
+const sdk::Kernel distances({"mse_loss", "l1_loss", "huber_loss", "smooth_l1_loss",
+                             "mse_loss_backward", "l1_loss_backward", "huber_loss_backward",
+                             "smooth_l1_loss_backward"},
+                            make_plan_of_distance);
 
 }  // namespace
 }  // namespace tenon::cuda

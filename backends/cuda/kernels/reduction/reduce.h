@@ -12,7 +12,8 @@
 //   init()          the accumulator of no elements
 //   take<N>(acc, x, x2, shift, index, step)
 //                   folds in x[k] (and x2[k]), k < N, elements index + k * step of the reduced
-//                   ones; `shift` is the output's number of `shifts`, 0 where there are none
+//                   ones; `shift` is the output's number of `shifts`, and where there are none one
+//                   number for all
 //   Local, settle(local)
 //                   where one thread gathers into something else than Acc: what `take` folds into,
 //                   and the Acc that it amounts to
@@ -33,6 +34,7 @@ struct ReduceOperands {
   const typename R::In *x, *x2, *shifts;
   typename R::Out* y;
   typename R::Acc* partial;
+  typename R::In shift;  // where there are no `shifts`
 };
 
 // Elements [begin, end) of a row in packs of V, by `lanes` threads.
@@ -87,7 +89,7 @@ __global__ void __launch_bounds__(kBlock) reduce_rows(ReduceArgs a, ReduceOperan
     auto local = LocalOf<R>::init();
     const int64_t begin = split * a.chunk,
                   end = begin + a.chunk < a.count ? begin + a.chunk : a.count;
-    const typename R::In shift = o.shifts ? o.shifts[place.y] : typename R::In(0);
+    const typename R::In shift = o.shifts ? o.shifts[place.y] : o.shift;
     if (task < tasks)
       fold_row<R, V>(a, local, o.x + place.x, o.x2 + place.x, shift, begin, end, group.lane,
                      group.lanes);
@@ -124,7 +126,7 @@ __global__ void __launch_bounds__(kBlock) reduce_columns(ReduceArgs a, ReduceOpe
 #pragma unroll
     for (int v = 0; v < V; ++v) {
       acc[v] = LocalOf<R>::init();
-      shift[v] = o.shifts && inside ? o.shifts[place.y + (column + v) * last.y_stride] : In(0);
+      shift[v] = o.shifts && inside ? o.shifts[place.y + (column + v) * last.y_stride] : o.shift;
     }
     const In *x = o.x + place.x + column, *x2 = o.x2 + place.x + column;
     int64_t i = inside ? begin + down : end;
@@ -204,11 +206,14 @@ class Reduction {
   }
 
   void run(tn_stream* stream, const void* x, void* y, void* workspace, const void* x2 = nullptr,
-           const void* shifts = nullptr) const {
+           const void* shifts = nullptr, In shift = In(0)) const {
     if (!x2) x2 = x;
-    const ReduceOperands<R> o{static_cast<const In*>(x), static_cast<const In*>(x2),
-                              static_cast<const In*>(shifts), static_cast<typename R::Out*>(y),
-                              static_cast<typename R::Acc*>(workspace)};
+    const ReduceOperands<R> o{static_cast<const In*>(x),
+                              static_cast<const In*>(x2),
+                              static_cast<const In*>(shifts),
+                              static_cast<typename R::Out*>(y),
+                              static_cast<typename R::Acc*>(workspace),
+                              shift};
     const bool packs = a_.packs && aligned(x, 16) && aligned(x2, 16);
     if (a_.columns)
       launch(stream, columns_grid(packs), a_.block,
