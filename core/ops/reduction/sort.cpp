@@ -142,7 +142,7 @@ ValuesIndices topk(const Tensor& x, int64_t k, int64_t dim, bool largest, bool) 
   if (k < 0 || k > n)
     throw ValueError(fmt::format("topk: k must lie in [0, {}], the size of dim {} of {}; found {}",
                                  n, d, shape_of(x), k));
-  if (shape_of(x).empty() && k == 0) return topk(x.reshape({1}), 0, 0, largest);
+  if (shape_of(x).empty()) k = 1;  // as in PyTorch, a number is its own result, whatever k is
   return chosen(topk_op, x, Attrs().set("dim", d).set("k", k).set("largest", largest));
 }
 

@@ -76,6 +76,14 @@ BOOST_AUTO_TEST_CASE(sorted_lines) {
       tensor(std::vector<int64_t>{0, INT64_MAX, INT64_MIN, -1, INT64_MAX - 1}, {5});
   require_values(argsort(extremes, 0), {5}, {2, 3, 0, 4, 1});
   require_values(sort(scalar(3.0)).indices, {}, {0});
+  for (int64_t k : {0, 1}) {
+    const Tensor number = scalar(3.0).requires_grad_();
+    const auto first = topk(number, k);
+    require_values(first.values, {}, {3});
+    require_values(first.indices, {}, {0});
+    require_values(grad(first.values, number), {}, {1});
+  }
+  require_values(topk(x, 0, 0).values, {0}, {});
 }
 
 BOOST_AUTO_TEST_CASE(long_lines_are_sorted_by_all_threads) {
