@@ -1,5 +1,5 @@
-// Conversion between dtypes in kernels and on the host. The bits are those of the cpu plugin, except
-// the payloads of NaN.
+// Conversion between dtypes in kernels and on the host. The bits are those of the cpu plugin,
+// except the payloads of NaN.
 #pragma once
 
 #include <cstdint>

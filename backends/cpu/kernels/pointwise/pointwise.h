@@ -1,6 +1,6 @@
 // The loop under every pointwise operator. A kernel sees one contiguous output row at a time; each
-// operand is a contiguous row too, or a single value. Other strides and rows of f16 or bf16 are first
-// brought into a small buffer that stays in cache.
+// operand is a contiguous row too, or a single value. Other strides and rows of f16 or bf16 are
+// first brought into a small buffer that stays in cache.
 #pragma once
 
 #include <tenon/plugins/sdk/formulas.h>
