@@ -21,8 +21,8 @@ struct Inwards {
 constexpr Inwards kPlanes{4, {1, 3, 2, 0}}, kVolumes{5, {1, 4, 3, 2, 0}};
 const Inwards& inwards(size_t rank) { return rank == 4 ? kPlanes : kVolumes; }
 
-// As is_channels_last_strides_2d_s4 and …_3d_s5 of PyTorch: each stride is at least the extent of
-// what is inside of it. What could be row-major as well is no format of channels.
+// Does as is_channels_last_strides_2d_s4 and …_3d_s5 of PyTorch: each stride is at least the extent
+// of the dimensions inside it. Strides that are row-major as well do not count as channels last.
 bool are_channels_inside(const Shape& shape, const Strides& strides, const Inwards& in) {
   int64_t least = 0;
   for (size_t i = 0; i < in.rank; ++i) {
@@ -35,7 +35,8 @@ bool are_channels_inside(const Shape& shape, const Strides& strides, const Inwar
   return true;
 }
 
-// Whether dimension a lies inside of b (> 0), outside (< 0), or nothing tells (0).
+// Returns a positive number if dimension a belongs outside b, a negative one if it belongs inside
+// b, and 0 if the strides do not tell.
 int compare(const Shape& shape, std::span<const Strides> operands, size_t a, size_t b) {
   for (auto& strides : operands) {
     if (strides[a] == 0 || strides[b] == 0) continue;

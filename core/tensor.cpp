@@ -212,7 +212,7 @@ void set_data(const Tensor& handle, const Tensor& values) {
   auto &t = checked_impl(handle, "set_data"), &v = checked_impl(values, "set_data");
   recording::refuse("a parameter or buffer is replaced");
   recording::changed();
-  if (t.autograd && t.autograd->replicas) handle.grad();  // now has what other devices have held
+  if (t.autograd && t.autograd->replicas) handle.grad();  // adds what other devices have kept
   t.dtype = v.dtype;
   t.device = v.device;
   t.contiguous = v.contiguous;

@@ -11,12 +11,12 @@
 namespace tenon {
 namespace {
 
-// The matcher of the standard library calls itself for each character.
+// The limit exists because the matcher of the standard library recurses for each character.
 constexpr size_t kMaxMatchedBytes = 1024;
 
 class Pattern {
  public:
-  // `role`: where the user has given it.
+  // `role` says in errors which option of the user the text is.
   Pattern(const char* role, const std::string& text) : role_(role), text_(text) {
     run([&] { regex_.assign(text, std::regex::ECMAScript | std::regex::optimize); });
   }
@@ -34,7 +34,7 @@ class Pattern {
     try {
       return f();
     } catch (const std::regex_error& error) {
-      // What the standard library says of "*" without anything before it speaks of parentheses.
+      // For a "*" with nothing before it, the standard library's message is about parentheses.
       const bool repeats = error.code() == std::regex_constants::error_paren &&
                            text_.find_first_of("()") == text_.npos;
       throw ValueError(fmt::format(

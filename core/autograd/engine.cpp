@@ -57,7 +57,7 @@ void add_to_grad(TensorImpl& leaf, Tensor more, Tensor& ended) {
   leaf.autograd->grad = add_up(ended, std::move(more));
 }
 
-// The parts stay where they are until a pass or `sum_held` sums them.
+// Keeps the parts on their devices until a pass or `sum_held` sums them.
 void hold(TensorImpl& leaf, Parts&& parts) {
   recording::refuse("gradients stay on the devices that computed them (no_sync)");
   LeafGradient all{Ref<TensorImpl>::share(&leaf), leaf.autograd->replicas->held};
@@ -80,7 +80,7 @@ void give_back(LeafGradient& leaf) noexcept {
   try {
     held.insert(held.end(), leaf.held.begin(), leaf.held.end());
   } catch (const std::bad_alloc&) {
-    // What another thread has held meanwhile is lost, because there is no memory for a list.
+    // There is no memory to keep both: the parts that another thread has held meanwhile are lost.
   }
 }
 
@@ -89,7 +89,7 @@ class Backward {
  public:
   // `keep`: the graph stays. `retain`: the gradients that retain_grad asks for are kept.
   Backward(bool keep, bool retain) : keep_(keep), retain_(retain) {}
-  // What earlier passes have held is held again if this pass has not used it.
+  // Gives parts that earlier passes held back to their leaves if this pass has not used them.
   ~Backward() {
     for (auto& leaf : leaves_)
       if (!leaf.held.empty()) give_back(leaf);
@@ -110,7 +110,7 @@ class Backward {
   void run() {
     const PassValues values;
     Buckets buckets(leaves_);
-    // A recorded sum has to be made by operators, in `total`.
+    // If the pass is recorded, operators have to make the sums (`total`), not the buckets.
     if (!grad_enabled()) buckets.look_ahead(roots_);
     roots_.clear();
     const auto find = [this](const TensorImpl* leaf) { return place_of(leaf); };

@@ -72,8 +72,9 @@ Saved save_value(Node& node, const Tensor& t, uint32_t index, bool is_output) {
   if (!is_output) {
     const Tensor replica = changed_replica(t);
     if (!replica.defined()) return {t, t.version(), index};
-    // The values that were used are not the primary's. A replica has no history, so gradients of
-    // higher order could not be computed from a parameter's: its version here fits none.
+    // The call used values of a replica, which has no history. Gradients of higher order need the
+    // parameter's history, and its values are others: a version that never fits makes them an
+    // error.
     if (t.requires_grad()) return {t, t.version() - 1, index};
     return {replica, replica.version(), index};
   }
@@ -86,7 +87,7 @@ void add_input(Node& node, const Tensor* t) {
   if (t && i < 64 && t->suggest_memory_format() != contiguous_format)
     node.inputs_with_channels_last |= uint64_t{1} << i;
   auto& edge = node.edges.emplace_back(t ? edge_of(*t) : Edge{});
-  // What another lane or thread has recorded may have a higher number.
+  // A node that another lane or thread has recorded may have a higher number.
   if (edge.node && edge.node->sequence >= node.sequence) [[unlikely]]
     node.sequence = next_node_number(edge.node->sequence);
   node.input_shapes.push_back(t ? t->shape() : Shape{});

@@ -39,13 +39,14 @@ struct Saved {
   uint32_t index = 0;  // the number of the input or output
 };
 
-// Whether a comparison takes two shapes for the same: with `any_size`, those of as many dimensions.
+// Whether a comparison treats two shapes as equal. With `any_size`, these only need the same number
+// of dimensions.
 inline bool same_shape(const Shape& a, const Shape& b, bool any_size) {
   return any_size ? a.size() == b.size() : a == b;
 }
 
-// The gradient rule of a node that no operator describes, such as an autograd::Function. It names
-// what it reads itself: `inputs` and `outputs` of the node are what it wants to see.
+// The gradient rule of a node without an operator, such as that of an autograd::Function. The rule
+// itself decides what it reads, and the node's `inputs` and `outputs` contain exactly that.
 class NodeRule {
  public:
   explicit NodeRule(std::string name) : name(std::move(name)) {}
@@ -54,8 +55,8 @@ class NodeRule {
   virtual std::vector<Tensor> backward(std::span<const Tensor> grads, std::span<const Tensor> saved,
                                        std::span<const Tensor> outputs,
                                        std::span<const bool> needed) const = 0;
-  // What keeps this rule from standing for that of a later call that did the same with other
-  // tensors; nothing if it may. `by_value`: they keep values, and one of these differs.
+  // Why this rule cannot replace that of a later call that did the same with other tensors; the
+  // text is empty if it can. `by_value`: both rules keep values, and one of these differs.
   struct Difference {
     std::string text;
     bool by_value = false;
@@ -64,15 +65,15 @@ class NodeRule {
   virtual Difference compare(const NodeRule&, bool /*any_size*/) const {
     return {"the gradient of " + name + " keeps what cannot be compared"};
   }
-  // Returns a rule for a call of other sizes, given what changes each shape that the rule has; null
-  // if it has none.
+  // Returns a rule for a call of other sizes: `change` is applied to each shape that the rule has.
+  // Returns null if the rule cannot be changed in this way.
   virtual std::shared_ptr<NodeRule> with_shapes(
       const std::function<void(Shape&)>& /*change*/) const {
     return nullptr;
   }
   const std::string name;
-  size_t num_saved = 0;          // the largest index of a saved input, and one more
-  bool checks_versions = false;  // it is given saved tensors that were changed, too
+  size_t num_saved = 0;          // the largest index of a saved input, plus 1
+  bool checks_versions = false;  // whether it also gets saved tensors that were changed
 };
 
 struct Node : RefCounted, Pooled<Node> {

@@ -15,8 +15,8 @@ namespace {
 
 thread_local Recomputation::Scope* recomputed_now TENON_FAST_TLS = nullptr;
 
-// Parameters and buffers are there anyway. Those of a model on several devices are another tensor
-// on each, which is found through them alone.
+// Parameters and buffers exist anyway, so they need not be computed again. In a model on several
+// devices each device has its replica, which only the parameter itself leads to.
 bool is_parameter(const Tensor& t) { return t.is_leaf() && (t.requires_grad() || has_replicas(t)); }
 
 }  // namespace

@@ -18,8 +18,8 @@ constinit thread_local const Autocast* innermost_autocast TENON_FAST_TLS = nullp
 
 namespace {
 
-// A parameter in a lower dtype. It belongs to the values that the parameter had, and to the memory
-// in which they were: an optimizer increments the version, and Module::to replaces the memory.
+// A parameter that was converted to a lower dtype. It is valid as long as the parameter has the
+// same version, which an optimizer increments, and the same memory, which Module::to replaces.
 struct Converted {
   Tensor source, result;
   Ref<Storage> storage;
@@ -30,14 +30,15 @@ using Cache = std::unordered_multimap<const TensorImpl*, Converted>;
 // The cache of the outermost guard, which is made at its first use.
 constinit thread_local Cache* cache TENON_FAST_TLS = nullptr;
 
-// Only parameters are kept, not what operators compute. A stream graph has to convert the values
-// that it finds when it is replayed, and so does the part of a model that changed its replica.
+// Only conversions of parameters are cached, not those of other tensors. A stream graph has to
+// convert the values that it finds in each replay, so nothing is cached while one is captured, and
+// neither is a replica that one part of a model has changed.
 bool can_be_cached(const Tensor& x, Device device) {
   return x.dtype() == DType::f32 && x.is_leaf() && x.requires_grad() &&
          !context_of(device).stream->own_capture() && !changed_replica(x).defined();
 }
 
-// `device`: where the call runs, on which the replica of a parameter is read.
+// `device` is where the call runs: a parameter with replicas is read there.
 Tensor convert(const Tensor& x, DType dtype, Device device) {
   if (!has_replicas(x)) return x.to(dtype);
   const DeviceGuard there(device);
@@ -53,7 +54,7 @@ Tensor convert_cached(const Tensor& x, DType dtype, Device device) {
     const Converted& c = it->second;
     const bool current = c.storage == impl_of(x).storage && c.version == x.version(),
                wanted = c.result.device() == device && c.result.dtype() == dtype;
-    // One that was made under NoGrad does not lead to the parameter.
+    // A conversion that was made under NoGrad would pass no gradient to the parameter.
     const bool leads_there = !grad_enabled() || c.result.requires_grad();
     if (current && wanted && leads_there) return c.result;
     if (current && !wanted) {

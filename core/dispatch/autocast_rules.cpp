@@ -1,8 +1,7 @@
-// What functions that are made of operators do under an Autocast guard; what an operator does is
-// said with it, as OpSpec::autocast. Every name is that of a line of the table of operators
-// (conformance/cases), and tests/ops/autocast_test.cpp looks at each of them. The rules are
-// PyTorch's for cuda (ATen/autocast_mode.h) and, beyond them, what is of their kind: all that sums
-// up, and all losses.
+// What functions that are made of operators do under an Autocast guard. Operators have their rule
+// in OpSpec::autocast. Every name is that of a line of the table of operators (conformance/cases),
+// and tests/ops/autocast_test.cpp checks each of them. The rules are PyTorch's for cuda
+// (ATen/autocast_mode.h), and the same for further functions of these kinds: sums and losses.
 #include <algorithm>
 #include <cstring>
 #include <vector>
@@ -78,7 +77,7 @@ bool comes_before(const NamedAutocastRule& a, const NamedAutocastRule& b) {
   return std::strcmp(a.name, b.name) < 0;
 }
 
-// Operators are known when the program has begun, before anybody asks.
+// Operators register before main(), so all of them are known at the first question.
 struct AllAutocastRules {
   AllAutocastRules() : sorted(std::begin(kRules), std::end(kRules)) {
     for (const Op* op = all_ops(); op; op = op->next)

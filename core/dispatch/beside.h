@@ -11,11 +11,11 @@ namespace tenon {
 class DeviceContext;
 class DeviceStream;
 
-// Whether a stream of one of the devices may compute with the memory of the others, as below. They
-// have to be logical ones of one plugin that computes on the thread of its caller, such as cpu:0
-// and cpu:1. In checked mode none may, because memory is guarded then.
+// Whether a stream of one of the devices may compute with the memory of the others, as
+// accumulate_beside does. They have to be logical devices of one plugin that computes on the thread
+// of its caller, such as cpu:0 and cpu:1. In checked mode it may not, because memory is guarded.
 bool share_memory(std::span<const Device> devices);
-// What is queued on the stream of `by` from now on comes after all that is queued on the devices.
+// Lets later work on the stream of `by` begin after all work that is queued on the devices.
 void follow(DeviceContext& by, std::span<const Device> devices);
 // Queues row[0] = op(row[0], row[i]) for each of the others on the stream of `by`. They are
 // contiguous, of one dtype and shape. The caller has made an InPlaceChange of row[0], by `by` if

@@ -19,25 +19,25 @@ std::string signature_of(const Call& call);
 
 class Detour {
  public:
-  // All arguments have to live as long. `reason` tells why the plugins refused the call, a line
-  // for each. `copied` is the tensor that is copied or converted for the call; null if the detour
-  // is about all of the call.
+  // All arguments have to outlive the detour. `reason` tells why the plugins refused the call, in
+  // one line for each. `copied` is the tensor that is copied or converted for the call; null if the
+  // detour concerns the whole call.
   Detour(observe::DetourKind kind, const Call& call, Device device, const std::string& reason,
          const Tensor* copied = nullptr);
-  // For a hidden copy of one tensor by a function that is no operator.
+  // Begins the detour of a function that is no operator and copies one tensor unasked.
   Detour(const char* function, const Tensor& copied);
   ~Detour();
   Detour(const Detour&) = delete;
   Detour& operator=(const Detour&) = delete;
 
-  // For what is moved between devices.
+  // Counts bytes that are copied between devices.
   void add_bytes(uint64_t bytes) { bytes_ += bytes; }
 
   // Returns the beginning of an error text about an operator that a detour of this thread needs,
   // "layer_norm: (2, 3) on joint:0: its decomposition needs "; empty if there is no detour.
   static std::string whole();
-  // Returns the end of such a text: why the plugins refused what the user called, and so on, where
-  // that is something else than `reasons`, for which they refused the operator.
+  // Returns the end of such a text: why the plugins refused the operator that the user called, and
+  // those between, where the reasons differ from `reasons`, which are those of the needed operator:
   // "\nBefore that, layer_norm itself was refused:\n  joint: …".
   static std::string refusals(const std::string& reasons);
 

@@ -1,4 +1,4 @@
-// Calls that no function of ours has made, such as those of a file.
+// Calls that do not come from Tenon's public functions, such as those in a file.
 #pragma once
 
 #include <tenon/core/dispatch/descriptor.h>

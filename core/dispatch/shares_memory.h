@@ -10,11 +10,11 @@
 
 namespace tenon {
 
-// Two storages share bytes only where the memory of one is the user's, who may have made several
-// over the same. So most need no more than a look at that.
+// Two storages can share bytes only if the memory of at least one is the user's, who may have made
+// several storages of the same memory. For most storages this test is enough.
 inline bool may_overlap(const Storage& a, const Storage& b) { return a.adopted() || b.adopted(); }
 
-// Whether such ranges of two storages share bytes.
+// Whether these ranges of two storages share bytes.
 inline bool lie_over(const Storage& a, uint64_t a_begin, uint64_t a_bytes, const Storage& b,
                      uint64_t b_begin, uint64_t b_bytes) {
   if (!may_overlap(a, b)) [[likely]]
@@ -33,7 +33,7 @@ inline bool may_share_memory(const TensorImpl& a, const TensorImpl& b) {
   const uint64_t a_begin = bytes_before(a), b_begin = bytes_before(b);
   if (!lie_over(*a.storage, a_begin, bytes_up_to_end(a) - a_begin, *b.storage, b_begin,
                 bytes_up_to_end(b) - b_begin))
-    return false;  // a footprint takes memory
+    return false;  // before memory is allocated for footprints
   const auto address = [](const TensorImpl& t) { return reinterpret_cast<uintptr_t>(t.data()); };
   const auto footprint = [](const TensorImpl& t) {
     return Footprint(t.shape, t.strides, size_of(t.dtype));

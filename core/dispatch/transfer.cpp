@@ -45,8 +45,8 @@ Ref<Storage> block_for(DeviceContext& device, uint64_t bytes) {
   }
 }
 
-// The same for a copy between two devices. Only copies between host memory and a device with a
-// queue of its own need a block.
+// Returns the same for a copy between two devices. Only copies between host memory and a device
+// with a queue of its own need a block.
 Ref<Storage> block_between(DeviceContext& from, DeviceContext& to, uint64_t bytes) {
   if (&from.backend == &to.backend || from.caller_thread == to.caller_thread) return {};
   return (from.caller_thread ? from : to).host_visible
@@ -256,7 +256,7 @@ Tensor queue_copy_to(const Tensor& source, Device destination) {
                              : to.memory->allocate(bytes_of(src));
   Tensor result = tensor_on(std::move(storage), src.shape, src.dtype, destination);
   copy_values({reader, writer}, source, result, Destination::fresh, std::move(block));
-  // The bytes are in the order of the source, whatever it is.
+  // The bytes keep the order that they have in the source.
   if (!src.contiguous || moves_channels(src.format))
     return make_view(result, src.shape, src.strides, 0);
   return result;

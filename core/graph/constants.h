@@ -15,7 +15,7 @@ class Constants {
   void compute(const Trace& trace);
   // The memory of a constant value.
   char* data_of(uint32_t value) const { return static_cast<char*>(storages_[value]->data); }
-  // Waits until nothing is read any more that computing them needs.
+  // Waits until the work that computes them has read its inputs.
   void wait() const noexcept;
 
  private:

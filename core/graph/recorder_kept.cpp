@@ -1,4 +1,4 @@
-// What a recorder notes of tensors that live on after a call.
+// What a recorder notes about tensors that outlive a call.
 #include <algorithm>
 #include <utility>
 
@@ -40,8 +40,9 @@ int32_t Recorder::argument_with(const TensorImpl& tensor) const {
   return -1;
 }
 
-// What gradient rules will read follows the results, except arguments, which each call brings. The
-// handle that a result has is one of the history here.
+// Tensors that gradient rules will read are added behind the results, except arguments, which each
+// call brings itself. all_are_known counts one handle for each result, so one of the history's
+// handles is not counted here.
 void Recorder::keep_held(History& history) {
   for (auto& kept : history.kept_tensors()) {
     kept.argument = argument_with(*kept.tensor);
@@ -71,7 +72,8 @@ uint32_t Recorder::handles_of(const Storage& storage) const {
                                count(trace_.host.values));
 }
 
-// A backward pass inside goes on through the history of an argument, to what a program cannot know.
+// A backward pass inside the function would continue through the history of an argument, into nodes
+// that a program does not know.
 void Recorder::refuse_passes_to_outside() {
   const bool history = std::any_of(arguments_.begin(), arguments_.end(), [](const TensorImpl* t) {
     return t && t->autograd && t->autograd->node;
@@ -84,8 +86,9 @@ void Recorder::refuse_passes_to_outside() {
             "the loss and call backward() outside");
 }
 
-// Whether each tensor that was made inside and still lives is a result or a gradient: another owner
-// would get no new one from a program. This recorder holds each that it keeps once more.
+// Whether each tensor that was made inside the function and still lives is a result or a gradient.
+// Any other owner of one would not get a new tensor from a replay. The recorder itself has one more
+// handle of each kept tensor.
 bool Recorder::all_are_known() const {
   std::vector<uint32_t> handles(kept_.size(), 1), tensors(trace_.values.size());
   for (auto& result : trace_.results)

@@ -20,7 +20,7 @@ SegmentGraphs::SegmentGraphs(DeviceContext& context, const Segment& segment,
   for (auto& sources : segment.sources()) {
     const Launch& launch = launches[plans_.size()];
     Plan& plan = plans_.emplace_back();
-    // What another plugin makes of the stream of this device is its own business.
+    // A plan of another plugin may do things with this device's stream that cannot be recorded.
     plan.alone = sources.others || launch.plan->api != &context.backend.api();
     for (const int32_t place : sources.places) {
       const auto [at, is_new] = known.emplace(place, static_cast<uint32_t>(sources_.size()));
@@ -40,7 +40,7 @@ size_t SegmentGraphs::num_plans() const {
   return plans;
 }
 
-// Those who watch see each plan, and who waits after each one learns which failed.
+// Plans are run one by one while somebody watches them, or waits after each to learn which failed.
 uint64_t SegmentGraphs::run(QueuedSegment& queued) {
   std::erase_if(replaced_, [](auto& graph) { return graph->is_done(); });
   if (refusals_.for_good) drop_all();
@@ -72,7 +72,7 @@ void SegmentGraphs::run_plans(const QueuedSegment& queued, size_t first, size_t 
   }
 }
 
-// Of memory that is not of the allocator of the stream, nobody counts what is returned.
+// Memory that another allocator owns may be returned to the system without being counted here.
 void SegmentGraphs::look_at(const Frame& frame) {
   for (auto& source : sources_) {
     uint64_t bits = 0;
@@ -98,7 +98,8 @@ bool SegmentGraphs::is_steady(const Plan& plan) const {
   });
 }
 
-// A graph has one launch instead of many, but takes longer to begin with than one plan.
+// A graph replaces many launches by one, but that one takes longer than the launch of a plan. So
+// short runs of plans are left out.
 std::vector<SegmentGraphs::Run> SegmentGraphs::steady_runs() const {
   std::vector<Run> all;
   for (size_t first = 0; first < plans_.size();) {
@@ -136,7 +137,7 @@ void SegmentGraphs::record(Run& run, const QueuedSegment& queued) {
   run.graph = LaunchGraph::record(*context_.stream, queued, run.first, run.end, refusal);
   if (run.graph || refusal.why.empty()) return;
   if (!refusal.launch) {
-    // Something else that went on at the same time may have spoilt it.
+    // Other work at the same time may have made the recording fail, so it is tried again.
     if (++refusals_.failed >= kMostFailed) return refuse("the recording failed: ", refusal.why);
     next_look_ = replays_ + 1;
     return;
@@ -150,7 +151,7 @@ void SegmentGraphs::record(Run& run, const QueuedSegment& queued) {
   next_look_ = replays_ + 1;
 }
 
-// Memory that was returned to the system may have come back in the same place.
+// Memory that was returned to the system may have been allocated again at the same address.
 void SegmentGraphs::drop_changed() {
   const uint64_t frees = context_.memory->stats().system_frees;
   const bool returned = std::exchange(frees_, frees) != frees;
@@ -166,8 +167,9 @@ void SegmentGraphs::drop_changed() {
   interval_ = 4;
 }
 
-// A graph that was launched for long has paid for its recording, and so will the next one. Every
-// so many replays the function itself runs, after which gradients may lie elsewhere.
+// A graph that was launched often enough has paid for its recording, and the next one will too, so
+// that is made soon. Addresses change now and then: when the function itself runs between replays,
+// gradients may get other memory.
 bool SegmentGraphs::has_changed(const Run& run) {
   constexpr uint64_t kMostNeeded = 64, kPays = 4;
   bool changed = false;
@@ -187,7 +189,8 @@ void SegmentGraphs::drop_all() {
   runs_.clear();
 }
 
-// Where it reads what was never computed, each plan looks for itself what it may still compute.
+// If an input was never computed, the graph is not launched: then each plan finds out for itself
+// whether it can still run.
 bool SegmentGraphs::launch(Run& run, const QueuedSegment& queued) {
   if (!run.graph || refusals_.for_good) return false;
   std::string why;
@@ -200,7 +203,7 @@ void SegmentGraphs::refuse(const char* what, const std::string& why) noexcept {
   refusals_.for_good = true;
   try {
     refusals_.why = what + why;
-  } catch (const std::bad_alloc&) {  // it goes on without, and without saying why
+  } catch (const std::bad_alloc&) {  // plans run one by one then, and no reason is told
   }
 }
 

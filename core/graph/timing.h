@@ -1,5 +1,5 @@
-// How long replays take beside the function itself. What is faster may be the one or the other, and
-// both leave the same bits.
+// Compares the time of replays with that of the function itself. Either may be faster, and both
+// give the same bits.
 #pragma once
 
 #include <algorithm>
@@ -41,7 +41,7 @@ class StopWatch {
  public:
   explicit StopWatch(const std::vector<DeviceContext*>& devices)
       : devices_(devices), idle_(are_idle(devices)), began_(Clock::now()) {}
-  // Returns the seconds; nothing if they say nothing.
+  // Returns the seconds; nothing if the call could not be measured.
   std::optional<double> stop() const {
     if (!idle_ || !wait_for_devices(devices_)) return std::nullopt;
     return std::chrono::duration<double>(Clock::now() - began_).count();
@@ -54,27 +54,27 @@ class StopWatch {
   const Clock::time_point began_;
 };
 
-// Of a program. A look runs the function, and some replays soon after it are measured as well: not
-// the first ones, which may have to make anew what depends on where gradients lie. Where all of
-// them took longer by a margin than the function, several looks in a row, the program is set aside:
-// the function runs itself for a while, and then it is looked at again. A machine that is busy for
-// long makes both slower; of a short disturbance the least of several replays shows nothing, and a
-// function that was disturbed is in favour of its program.
+// The times of one program. In a look, the function runs and is measured, and so are some replays
+// soon after it; the first replays are not, because they may have to renew what depends on the
+// addresses of gradients. If all measured replays took longer than the function by a margin, in
+// several looks in a row, the program is set aside: the function runs itself for a while, and then
+// there is another look. A machine that is busy for long makes both slower. A short disturbance of
+// replays is not in the least of their times, and one of the function only keeps its program.
 class Timing {
  public:
-  // The function took so long at a look.
+  // Notes how long the function took in a look.
   void note_look(std::optional<double> seconds) {
     if (!seconds) return;
     function_ = *seconds;
     replay_ = kNever;
     awaited_ = kSettling + kReplays;
   }
-  // Counts a replay that comes. Returns whether it is to be measured.
+  // Counts a replay that is about to run. Returns whether it is to be measured.
   bool awaits_replay() {
     if (awaited_ > kReplays) return --awaited_, false;
     return awaited_ > 0;
   }
-  // Returns whether the program is set aside by this replay.
+  // Takes the time of a measured replay. Returns whether the program is set aside because of it.
   bool note_replay(std::optional<double> seconds) {
     if (!seconds) return awaited_ = 0, false;
     replay_ = std::min(replay_, *seconds);
@@ -87,7 +87,7 @@ class Timing {
     return true;
   }
 
-  // How many calls the function still takes itself.
+  // Returns how many further calls the function itself runs.
   uint64_t aside() const { return aside_; }
   // Counts one of them. Returns whether it was the last.
   bool pass() {

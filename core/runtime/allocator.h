@@ -33,17 +33,17 @@ class Memory;
 // is used twice then.
 class Allocator {
  public:
-  // Which queued work may still use a freed block. `stream_and_uses`: everything that is queued on
-  // the stream of the device so far, and the `uses` of the storage. `uses`: only the latter, for
-  // memory whose every use is noted there.
+  // For which queued work a freed block waits. `stream_and_uses`: for everything that is queued on
+  // the device's stream so far, and for the `uses` of the storage. `uses`: only for the latter;
+  // then each use of the memory has to be noted there.
   enum class WaitsFor { stream_and_uses, uses };
   // `kind` is the index of `description` among the kinds of the device.
   Allocator(DeviceContext& context, uint32_t kind, const tn_memory_kind& description,
             WaitsFor waits_for = WaitsFor::stream_and_uses);
   ~Allocator();
-  // Memory that only a stream graph uses. Its segments come from the system, and its blocks are
-  // reused only in it. It counts in the statistics of the parent, which gets all of it after
-  // `release` was called and the last tensor in it is gone.
+  // Makes an allocator of memory that only a stream graph uses. Its segments come from the system,
+  // and its blocks are reused only by that graph. It counts in the statistics of the parent, to
+  // which all memory goes after `release` was called and the last tensor in it is gone.
   static Allocator* make_private(Allocator& parent);
   void release();  // destroys it, now or together with its last tensor
   // For a private allocator: returns the storages that live in it.
@@ -133,8 +133,8 @@ class Allocator {
   uint64_t pending_bytes_ = 0;
   List live_;  // private ones only
   bool released_ = false;
-  // What copies beside the work of the device may need more than that work, once there were some.
-  // Half of it is for the copies, so that work does not have to wait for memory that they hold.
+  // How much more may be reserved once copies run beside the work of the device. Half of it is for
+  // the copies, so that other work does not have to wait for the memory that they use.
   static constexpr uint64_t kMostApart = uint64_t{64} << 20;
   bool lends_apart_ = false;
   // How many more quarters may be reserved, and the numbers that decide about it: see max_reserved.

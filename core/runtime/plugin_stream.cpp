@@ -160,8 +160,8 @@ bool PluginStream::queue_wait(PluginStream& peer, uint64_t ticket, bool reads) {
   if (!event) return peer.completed_ >= ticket;
   tn_error* error = api_.stream_wait(stream_, event);
   if (!error) return awaited_peer_ = &peer, awaited_ticket_ = ticket, true;
-  // A device without memory for it is no accident, because the host can wait. So it does in all
-  // cases: nothing orders what is queued next behind the event.
+  // If the device has no memory for the wait, that is not reported as an error, because the host
+  // can wait. It does so after any error: nothing else keeps later work behind the event.
   if (error->code == TN_CODE_OUT_OF_MEMORY)
     error->destroy(error);
   else
@@ -169,7 +169,7 @@ bool PluginStream::queue_wait(PluginStream& peer, uint64_t ticket, bool reads) {
   return false;
 }
 
-// Also forgets the sources that have turned out well: what they read from others has, too.
+// Also forgets sources that have finished without a failure, and whose own sources have, too.
 void PluginStream::add_source(PluginStream& stream, uint64_t ticket, uint64_t first) {
   std::erase_if(sources_, [&](const Source& s) {
     return s.first <= completed_ && s.stream->completed_ >= s.ticket &&
@@ -206,7 +206,7 @@ void PluginStream::wait(uint64_t ticket) {
   check_sources(ticket);
 }
 
-// Those of all work up to the ticket.
+// Returns the sources of all work up to the ticket.
 std::vector<PluginStream::Source> PluginStream::sources_of(uint64_t ticket) {
   std::vector<Source> due;
   std::lock_guard lock(mutex_);
@@ -215,9 +215,9 @@ std::vector<PluginStream::Source> PluginStream::sources_of(uint64_t ticket) {
   return due;
 }
 
-// The same as check_sources() where it has nothing to wait for; else returns false. What a source
-// read from others counts, too. A source may have been reached without anybody knowing, and its
-// device have much other work by now: waiting would last as long as that.
+// Does the same as check_sources() if there is nothing to wait for, also for the sources of
+// sources; otherwise returns false. A source may have finished without being noticed, and its
+// device may have much later work: waiting for it could take as long as that work.
 bool PluginStream::settle_sources(uint64_t ticket) {
   for (auto& s : sources_of(ticket))
     if (!s.stream->settled(s.ticket)) return false;

@@ -38,8 +38,8 @@ void add_gradient(const char* name, Clock::time_point began) noexcept;
 void add_plan(const PreparedPlan& plan, std::string_view outcome, std::string_view passed_over,
               Clock::time_point began) noexcept;
 
-// A call takes a detour, such as "decomposed". The line is for its beginning, because the runs that
-// it consists of follow, and the event in the file for its end.
+// A detour of a call, such as "decomposed". Its line is printed when it begins, before those of the
+// runs that it consists of, and its event is written to the file when it ends.
 struct Detour {
   const char* op;
   const char* what;

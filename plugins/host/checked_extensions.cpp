@@ -16,7 +16,7 @@ namespace tenon::plugins {
 
 namespace {
 
-// Each stream of a device asks for some tables; what is wrong with one is said once.
+// Each stream of a device asks for some tables, but a fault of a table is reported only once.
 void warn_once(const CheckedApi& api, const std::string& text) {
   struct Told {
     ForkMutex mutex{ForkOrder::tables};

@@ -75,7 +75,7 @@ inline bool look_at_head(const tn_plugin_info& entry, uint64_t bytes, const OnFa
   return true;
 }
 
-// What a pointer of the entry leads to. In a file, only the linker knows some of them.
+// The text to which a pointer of the entry leads. In a file, the linker may not have filled it in.
 struct PointedText {
   bool is_known;
   std::optional<std::string> text;  // nothing if the pointer is null
@@ -83,7 +83,7 @@ struct PointedText {
 // Reads what `field`, which is one of the entry that is looked at, points to.
 using ReadText = std::function<PointedText(const char* const& field)>;
 
-// All that stands in the entry, which must be what the manifest says, unless that is NULL.
+// Checks all fields of the entry. They must agree with the manifest, unless that is NULL.
 inline void look_at_contents(const tn_plugin_info& entry, const Manifest* m, bool has_init,
                              const ReadText& read, const OnFault& fault) {
   using namespace entry_rules;

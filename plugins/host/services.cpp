@@ -30,8 +30,8 @@ constinit HostVersion version;
 
 uint32_t host_thread_count(void*) { return threads.count ? threads.count() : 1; }
 
-// What the body throws, and only that, comes out of here: it is the plugin's own, and whoever
-// called the plugin names it.
+// Throws only what the body throws. That is an exception of the plugin's own, and the caller of the
+// plugin adds its name.
 void host_parallel_for(void*, int64_t n, int64_t grain, tn_loop_body body, void* context) {
   if (n <= 0) return;
   if (!body)

@@ -23,7 +23,7 @@ inline Divider divider_of(int64_t divisor) {
     sdk::unsupported("a dimension of {} elements; 2^31 - 1 is the most", divisor);
   return Divider::of(static_cast<uint32_t>(std::max<int64_t>(1, divisor)));
 }
-// n becomes the quotient; the remainder is returned.
+// Divides n, which becomes the quotient, and returns the remainder.
 __device__ inline int64_t split(int64_t& n, const Divider& by) {
   const int64_t q = n <= INT32_MAX ? by.quotient(static_cast<uint32_t>(n))
                                    : divide_wide(n, by.divisor),
@@ -36,7 +36,8 @@ __device__ inline int64_t split(int64_t& n, const Divider& by) {
 struct GroupShape {
   unsigned block = kBlock, lanes = 32;
   unsigned grid(const tn_device& device, int64_t rows) const {
-    // Blocks that do a row each may be many: they are as good a queue as a loop.
+    // If each block does one row, there may be many blocks: they take no longer than a loop over
+    // rows.
     if (lanes == block) return static_cast<unsigned>(std::min<int64_t>(rows, 1 << 20));
     return stride_blocks(device, rows * lanes, block);
   }

@@ -11,22 +11,22 @@
 namespace tenon::onednn {
 namespace {
 
-// In the place of __cxa_atexit: there is nothing to do at exit.
+// Replaces __cxa_atexit and registers nothing.
 int forget(void (*)(void*), void*, void*) { return 0; }
 
 // What the dynamic linker knows of a library.
 struct Tables {
   const ElfW(Sym) * symbols = nullptr;
   const char* names = nullptr;
-  // Where addresses of other libraries' functions are: those of calls, and all others.
+  // The tables of addresses in other libraries: those of functions that are called, and all others.
   struct {
     const ElfW(Rela) * begin = nullptr;
     size_t bytes = 0;
   } calls, others;
-  bool all_at_once = false;  // the linker filled all of them in, and protected them then
+  bool all_at_once = false;  // the linker filled all of them in at once, and made them read-only
 };
 
-// Some linkers' addresses are offsets in the library, and some are those in memory.
+// Some dynamic linkers give offsets in the library, and others addresses in memory.
 template <class T>
 const T* address(const link_map& library, ElfW(Addr) at) {
   return reinterpret_cast<const T*>(at < library.l_addr ? library.l_addr + at : at);

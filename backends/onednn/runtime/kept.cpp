@@ -8,11 +8,12 @@
 namespace tenon::onednn {
 namespace {
 
-// What the copies of all plans may take. Where no more fits, weights are reordered in each run.
+// The most memory for the copies of all plans together. Weights that do not fit any more are
+// reordered in each run.
 constexpr uint64_t kMostBytes = uint64_t{1} << 30;
 constinit std::atomic<uint64_t> kept_bytes{0};
 
-// Runs of a plan after which it forgets what it did not need in them.
+// A plan frees copies that it did not use in this many runs.
 constexpr uint64_t kForgetAfter = 1024;
 
 constexpr std::align_val_t kAlignment{64};
@@ -24,7 +25,7 @@ void FreeKept::operator()(void* memory) const {
   kept_bytes.fetch_sub(bytes, std::memory_order_relaxed);
 }
 
-// Null where the limit or the machine does not allow it.
+// Returns null if the limit is reached or the machine has no memory.
 Kept::Memory Kept::allocate(uint64_t bytes) {
   if (kept_bytes.fetch_add(bytes, std::memory_order_relaxed) + bytes <= kMostBytes)
     if (void* memory = ::operator new(bytes, kAlignment, std::nothrow))
@@ -62,7 +63,7 @@ void Kept::forget_unused() {
   }
 }
 
-// Null where the input is not worth a copy, or there is no memory for one.
+// Returns null if a copy of the input does not pay yet, or if there is no memory for one.
 Kept::Copy* Kept::find(const void* data, uint64_t version) {
   Copy& c = copies_[data];
   c.last_seen = runs_;
@@ -74,7 +75,7 @@ Kept::Copy* Kept::find(const void* data, uint64_t version) {
   if (!c.is_there && ++c.seen < worth_) return nullptr;
   if (!c.memory) c.memory = allocate(bytes_);
   if (!c.memory) {
-    c.seen = 0;  // tried again later, as other plans may have ended
+    c.seen = 0;  // tries again later, when other plans may have freed memory
     return nullptr;
   }
   c.last_used = runs_;
@@ -92,7 +93,7 @@ bool Kept::provide(std::span<void*> operands, uint64_t version) {
   if (!c) return false;
   operands[copy_] = c->memory.get();
   if (!c->is_there) {
-    // Its parts need no scratch memory but their own.
+    // The reorders need scratch memory of their own, which the plan's workspace does not include.
     Memory scratch;
     if (fill_.workspace_bytes()) scratch = allocate(fill_.workspace_bytes());
     if (fill_.workspace_bytes() && !scratch) return false;

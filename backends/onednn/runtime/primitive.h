@@ -25,11 +25,12 @@ const tn_host& host();
 
 // Empty where oneDNN can be used in this process, else the reason why not.
 const char* reason_not_to_start();
-// From then on a fork waits for primitives that are being made. Call it once, before the first is
-// made; returns false if there is no memory for it.
+// Makes every later fork wait for primitives that are being made. Call it once, before the first
+// one is made. Returns false if there is no memory for it.
 bool watch_forks();
 
-// Throws what a status means: no primitive for this is TN_CODE_UNSUPPORTED.
+// Throws the error that a status means: TN_CODE_UNSUPPORTED if oneDNN has no primitive for a
+// request.
 void check(dnnl_status_t status, const char* what);
 
 // A tensor in memory, its strides in elements.
@@ -87,7 +88,7 @@ struct Argument {
   size_t operand;
   Desc desc;
   int64_t offset = 0;
-  int64_t advance = 0;  // further, each time that the step is repeated
+  int64_t advance = 0;  // added to it for each repetition of the step
 };
 
 struct Step {
@@ -104,7 +105,7 @@ class Work {
  public:
   // Sets aside scratch memory and returns its offset, for arguments of kWorkspace.
   int64_t reserve(uint64_t bytes);
-  // A job of the current stage: `first`, and then `repeated` so many times.
+  // Adds a job to the current stage: it runs `first` once, and then `repeated` `times` times.
   void add(const std::vector<Step>& first, const std::vector<Step>& repeated = {},
            int64_t times = 0);
   // Jobs that are added from now on wait for those that were added before.

@@ -1,6 +1,6 @@
-// A pointwise node that becomes part of the product, convolution or batch norm whose result it
-// takes, which computes it while that result is in the cache. The node of both is where the
-// pointwise one was.
+// Folds a pointwise node into the product, convolution or batch norm whose result it reads. That
+// operator then computes the pointwise function itself, while the result is in the cache. The new
+// node takes the place of the pointwise one.
 #pragma once
 
 #include <cstdint>
@@ -15,20 +15,19 @@ namespace tenon::graph {
 
 class Folding {
  public:
-  // Returns the folding of the node `last`, which takes through its input `taken` what the other
-  // one makes, element for element, and reads its other inputs in the same way. Nothing if it
-  // cannot be: somebody else sees what is taken, or what the other node reads is not there any
-  // more.
+  // Returns the folding of the pointwise node `last`, whose input `taken` is the other node's
+  // result. It reads all inputs element by element. Returns nothing if folding is impossible:
+  // something else reads that result, or an input of the other node has changed before `last` runs.
   static std::optional<Folding> of(Draft& draft, uint32_t last, uint32_t taken);
 
-  // The two nodes, and where the first is.
+  // Return the two nodes, and the place of the first.
   const TraceNode& product() const { return draft_.trace.nodes[first_]; }
   const TraceNode& last() const { return draft_.trace.nodes[last_]; }
   uint32_t place() const { return first_; }
 
-  // Puts one node in the place of both, or notes why not. `change` makes the call of both of that
-  // of the product. The node also reads what `last` reads through its input `added`, if that is one
-  // of them, and has the numbers of both. Returns whether it did.
+  // Replaces both nodes by one, or notes why that is impossible. `change` turns the call of the
+  // product into that of the new node. If `added` is given, the new node also reads that input of
+  // `last`. It has the numbers of both calls. Returns whether the nodes were replaced.
   bool make(const std::function<void(CallDesc&)>& change, std::optional<uint32_t> added,
             Notes& notes);
 

@@ -16,12 +16,12 @@ namespace {
 
 class PointwiseFusion {
  public:
-  // With `strict`, a group could be finished after each node that joins it.
+  // With `strict`, a node joins a group only if the group could be finished right after it.
   PointwiseFusion(Draft& draft, bool strict) : draft_(draft), strict_(strict) {}
 
   void visit(uint32_t i) {
     const TraceNode& node = draft_.trace.nodes[i];
-    if (!node.plan) return close_all();  // what the host does keeps its place
+    if (!node.plan) return close_all();  // work of the host keeps its place in the order
     size_t joined = open_.size();
     if (auto member = member_of(draft_, i)) joined = join(std::move(*member));
     for (size_t g = open_.size(); g-- > 0;)
@@ -72,7 +72,7 @@ class PointwiseFusion {
     return finished.finish(draft_) ? std::move(group) : std::nullopt;
   }
 
-  // In the place of the groups that it is made of.
+  // Puts the group in place of those that it was made of. Returns its place.
   size_t put(FusedGroup group, const std::vector<size_t>& of) {
     for (size_t k = of.size(); k-- > 0;) open_.erase(open_.begin() + static_cast<ptrdiff_t>(of[k]));
     open_.push_back(std::move(group));
@@ -90,8 +90,8 @@ class PointwiseFusion {
       divide(group);
   }
 
-  // A group that makes no program as a whole, because the needs of its last nodes were not known
-  // when the others joined.
+  // Makes several groups of one that cannot be one program: when its first nodes joined, it was not
+  // known yet what its last ones need.
   void divide(const FusedGroup& group) {
     PointwiseFusion parts(draft_, true);
     for (auto& member : group.members()) parts.visit(member.node);

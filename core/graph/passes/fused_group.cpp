@@ -57,7 +57,8 @@ std::optional<FusedGroup> FusedGroup::of(const Draft& draft, std::vector<Member>
     for (auto& member : group.members_)
       if (!group.add_member(draft, member)) return std::nullopt;
   } catch (const Error&) {
-    // A member that no program can say: an attribute, a dtype, too many tensors.
+    // A program cannot have this member, because of an attribute or a dtype, or has too many
+    // tensors.
     return std::nullopt;
   }
   return group;
@@ -116,7 +117,8 @@ bool FusedGroup::add_member(const Draft& draft, const Member& member) {
     if (!value) return false;
     operands.push_back(*value);
   }
-  // What is made of one value for each row is that as well, whatever shape the node gives it.
+  // If all operands have one value for each row, so has the result, even if the node's shape
+  // differs.
   const bool of_rows = is_of_rows(member);
   if (row_ && !of_rows &&
       std::all_of(operands.begin(), operands.end(), [this](auto& o) { return is_row_value(o); }))
@@ -126,7 +128,7 @@ bool FusedGroup::add_member(const Draft& draft, const Member& member) {
       builder_.step(*node.plan->call.op, operands, node.plan->call.attrs, node.num_scalars);
   const Scalar* numbers = draft.trace.scalars.data() + node.first_scalar;
   scalars_.insert(scalars_.end(), numbers, numbers + node.num_scalars);
-  // A copy to memory of another type says so by its target alone.
+  // A copy does not tell the dtype of its target, which may be another one than that of the step.
   return builder_.dtype_of(step) == node.plan->outputs[0].dtype && add_written(draft, member, step);
 }
 
@@ -135,7 +137,7 @@ bool FusedGroup::is_row_value(const FusedValue& value) const {
          (value.kind == FusedValue::input ? inputs_[value.index].of_rows : of_rows_[value.index]);
 }
 
-// What a member reads is the result of an earlier one, or lies in memory.
+// Returns what a member reads: the result of an earlier member, or an input in memory.
 std::optional<FusedValue> FusedGroup::operand(const Draft& draft, const Member& member,
                                               uint32_t k) {
   const TraceNode& node = draft.trace.nodes[member.node];

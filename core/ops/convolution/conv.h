@@ -7,18 +7,19 @@
 
 namespace tenon {
 
-// A number for each dimension of the windows, which are 1 to 3.
+// The windows of a convolution: stride, padding and dilation have one number for each of their 1 to
+// 3 dimensions.
 struct ConvWindows {
   Shape stride, padding, dilation;
   int64_t groups;
 
-  // Whether windows over volumes, of kernels of this weight's shape, have one column each and touch
-  // all of them, so that a volume is an image of depth x columns.
+  // Whether a kernel of this weight's shape, over volumes, extends only along the depth and moves
+  // over all columns. Then a volume is treated as an image of depth x columns.
   bool along_depth(const Shape& weight) const {
     return weight[3] == 1 && weight[4] == 1 && stride[1] == 1 && stride[2] == 1 &&
            padding[1] == 0 && padding[2] == 0;
   }
-  // The windows of such an image.
+  // Returns the windows for such an image.
   ConvWindows of_depth() const {
     return {{stride[0], 1}, {padding[0], 0}, {dilation[0], 1}, groups};
   }

@@ -48,7 +48,7 @@ void embedding_backward_gradient(const GradContext& c, Grads g) {
   int64_t padding = c.attrs.get_int("padding_idx");
   const Tensor& indices = c.input(1);
   Tensor rows = look_up(c.grad(), indices, padding);
-  // Rows of the padding index passed nothing on.
+  // The row of the padding index has no gradient.
   g[0] = padding < 0 ? rows : where(unsqueeze(eq(indices, padding), -1), 0.0, rows);
 }
 void decompose_embedding_backward(const Call& call, Outputs& out) {

@@ -80,7 +80,7 @@ Chosen chosen_by(const Tensor& x, std::span<const Subscript> subscripts) try {
   rethrow_in("subscript");
 }
 
-// The values in x's dtype, which is no change that a gradient could be lost by.
+// Returns the values in x's dtype. The conversion is recorded, so that their gradient is not lost.
 Tensor converted(const Tensor& values, const Tensor& x) {
   require_tensor("subscript", values, "values");
   return values.to(dtype_of(x));
@@ -146,7 +146,7 @@ Selection& Selection::operator=(Number value) && {
   return std::move(*this) = constant(value, dtype_of(base_), base_.device());
 }
 
-// What is read, computed and written again.
+// Each of these reads the part, computes, and writes the result back.
 Part& Part::operator+=(const Tensor& values) { return std::move(*this) = *this + values; }
 Part& Part::operator-=(const Tensor& values) { return std::move(*this) = *this - values; }
 Part& Part::operator*=(const Tensor& values) { return std::move(*this) = *this * values; }

@@ -21,9 +21,9 @@ namespace tenon {
 
 namespace {
 
-// Plans keep the text of their program, which therefore is never freed. There are as many as there
-// are pieces of code that are compiled: texts hold neither shapes nor scalars. Attributes of steps
-// point to texts of their own: what they were made of may be a file, which is gone sooner.
+// Plans refer to the text of their program, so texts are never freed. Their number is that of the
+// programs that backends compile, because a text contains neither shapes nor scalars. Attributes of
+// steps point to `texts`, because the file from which they were read may be closed earlier.
 struct FusedPrograms {
   ForkMutex mutex{ForkOrder::tables};
   std::set<std::string, std::less<>> texts;
@@ -90,7 +90,7 @@ const FusedProgram& fused_program(std::string_view text) {
 }
 
 namespace {
-// What a program says of a reduction: not the dimension, which is the last.
+// The attributes of a reduction in a program. The dimension is not among them: it is the last one.
 Attrs attrs_of_reduction(const Op& op, const Attrs& attrs) {
   if (attrs.has("dims") && attrs.get_list("dims").size() != 1)
     throw Error(fmt::format("fused: {} reduces the last dimension alone; found dims {}", op.name,
@@ -161,7 +161,7 @@ FusedValue FusedBuilder::step(std::string_view op, std::span<const FusedValue> o
     attrs.set("correction", value);
   else if (!attr.empty())
     throw Error(fmt::format("fused: no member has the attribute \"{}\"", attr));
-  // Two operators may have one name, of which one takes whole numbers.
+  // Two operators may have the same name, one of them for integers.
   std::string why;
   for (const Op* own = all_ops(); own; own = own->next) try {
       if (op == own->name) return step(*own, operands, attrs, num_scalars);
@@ -191,8 +191,8 @@ DType FusedBuilder::dtype_of(FusedValue value) const {
   return is_input ? input_dtypes_[value.index] : program_.steps_[value.index].dtype;
 }
 
-// The text says nothing of inputs that no step reads: programs that differ in these alone would be
-// taken for one.
+// Inputs that no step reads are not in the text, so programs that differ only in these would be
+// confused.
 void FusedBuilder::require_inputs_are_read() const {
   for (uint32_t i = 0; i < program_.num_inputs_; ++i) {
     const auto reads = [i](const FusedValue& o) {

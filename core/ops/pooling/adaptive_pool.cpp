@@ -27,7 +27,7 @@ Tensor adaptive_avg(const char* op, const Tensor& x, const Shape& size) {
   if (dims == 1)
     return unbatched(squeeze(adaptive_average_planes(unsqueeze(input, 2), 1, size[0]), 2), x);
   if (dims == 2) return unbatched(adaptive_average_planes(input, size[0], size[1]), x);
-  // What is computed in two steps would be rounded twice in a half type.
+  // In a half type, the result of two steps would be rounded twice.
   const Shape& s = shape_of(input);
   const Tensor planes =
       reshape(input.to(computation_type(dtype_of(x))), {s[0], s[1] * s[2], s[3], s[4]});
@@ -40,9 +40,9 @@ Tensor adaptive_avg(const char* op, const Tensor& x, const Shape& size) {
 
 // ---- the largest element ----
 
-// The windows of one dimension. Where all are equally large they need no copy. Otherwise x is
-// copied such that they are: behind the last element of a window it is repeated, which changes
-// neither what is largest nor where it was first.
+// The windows of one dimension. Windows of equal size need no copy of x. Otherwise x is copied so
+// that all windows are as large as the largest one: a smaller one repeats its last element, which
+// changes neither its largest element nor where that occurs first.
 struct AdaptiveWindows {
   int64_t kernel = 1;
   std::vector<int64_t> places;  // of the copy's elements in x; none: x itself

@@ -81,7 +81,7 @@ int64_t scaled_size(const char* op, int64_t size, double factor) {
   return static_cast<int64_t>(result);
 }
 
-// One for each dimension of space.
+// Returns how each dimension of space is resized.
 std::vector<Resize> resizes_of(const char* op, const Tensor& x, const InterpolateOptions& o) {
   const Shape& shape = shape_of(x);
   const size_t dims = shape.size() - 2;
@@ -122,7 +122,8 @@ Shape result_of(const Tensor& x, const std::vector<Resize>& resizes) {
   return shape;
 }
 
-// Dimensions of space, those first that grow the least, so that there is less to do for the others.
+// Returns the dimensions of space, beginning with those that grow the least: the later ones then
+// have fewer elements to resize.
 std::vector<size_t> order_of(const std::vector<Resize>& resizes) {
   std::vector<size_t> order(resizes.size());
   std::iota(order.rbegin(), order.rend(), size_t{0});
@@ -137,7 +138,7 @@ std::vector<size_t> order_of(const std::vector<Resize>& resizes) {
 
 // ---- nearest ----
 
-// Returns how often each element occurs, one after the other, or 0 if that is not all of it.
+// Returns how often each element is repeated, or 0 if the result is not such a repetition.
 int64_t repeats_of(const Resize& r, const std::vector<int64_t>& places) {
   if (r.result % r.size != 0) return 0;
   const int64_t times = r.result / r.size;
@@ -162,8 +163,8 @@ Tensor interpolate_nearest(const Tensor& x, const std::vector<Resize>& resizes, 
       y = of_rows(y, [&](const Tensor& rows) { return index_select(rows, dim - 1, index); });
   }
   if (times == Shape::filled(resizes.size(), 1)) return y.is_same(x) ? clone(x) : contiguous(y);
-  // A dimension at a time, so that the gradient sums over one at a time: the outer ones leave less
-  // for the inner ones.
+  // One dimension at a time, so that the gradient sums over one dimension at a time, the outer ones
+  // first, which leaves fewer elements for the inner ones.
   for (size_t d = resizes.size(); d-- > 0;) {
     if (times[d] == 1) continue;
     const auto inner = static_cast<int64_t>(d) + 3;

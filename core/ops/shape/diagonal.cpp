@@ -150,7 +150,8 @@ Tensor tril(const Tensor& x, int64_t diagonal) {
 
 Tensor triu(const Tensor& x, int64_t diagonal) {
   require_two_dims("triu", x);
-  // What is strictly below the diagonal lies on or below the one before.
+  // Elements strictly below a diagonal are those on or below the diagonal with the next lower
+  // number.
   const int64_t before = std::max(diagonal, std::numeric_limits<int64_t>::min() + 1) - 1;
   return where(below_diagonal(x, before), zero_like(x), x);
 }

@@ -1,4 +1,4 @@
-// What memory holds, in checked mode, that nobody has written yet.
+// The contents that checked mode gives to memory before it is written.
 #pragma once
 
 #include <tenon/core/api.h>
@@ -6,11 +6,11 @@
 
 namespace tenon::checked {
 
-// As long as one exists, memory that is handed out, and the outputs of runs, hold `pattern`, which
-// is Pattern::large or ::large_negative, on all devices. There is one at a time. Whoever computes
-// the same with and without it sees what depends on what memory held. Work that is queued keeps
-// what it has, so wait for it before this begins and before it ends. Without checked mode it has no
-// effect.
+// As long as this object exists, memory that is handed out and the outputs of runs contain
+// `pattern` at first, Pattern::large or ::large_negative, on all devices. Only one may exist at a
+// time. If a computation gives other results with it than without it, it depends on what memory
+// contained. Work that is already queued is not affected, so wait for it before this begins and
+// before it ends. Without checked mode the object has no effect.
 class TENON_API OtherContents {
  public:
   explicit OtherContents(Pattern pattern);

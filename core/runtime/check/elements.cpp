@@ -9,8 +9,8 @@ namespace {
 
 const char* chars(const unsigned char* bytes) { return reinterpret_cast<const char*>(bytes); }
 
-// Each step maps different values of a word, or of the number so far, to different numbers, so one
-// change is never lost.
+// Different words, or different numbers so far, give different results, so that a single change
+// always changes the result.
 uint64_t hash_word(uint64_t hash, uint64_t word) {
   hash = (hash ^ word) * 0x9e3779b97f4a7c15;
   return hash ^ hash >> 32;
@@ -23,8 +23,8 @@ Word word_of(const char* data) {
   return word;
 }
 
-// Four numbers of their own, because each step waits for the one before; no array of them, which
-// GCC makes vectors of that take twice the time.
+// Computes four numbers independently, because each step has to wait for the one before it. They
+// are no array, of which GCC would make vectors that take twice the time.
 uint64_t hash_run(uint64_t hash, const char* data, uint64_t bytes) {
   constexpr uint64_t kWord = sizeof(uint64_t);
   if (bytes >= 4 * kWord) {
@@ -37,7 +37,7 @@ uint64_t hash_run(uint64_t hash, const char* data, uint64_t bytes) {
     }
     for (uint64_t other : {second, third, fourth}) hash = hash_word(hash, other);
   }
-  // What has gaps comes in runs of one element.
+  // A tensor with gaps is hashed in runs of one element.
   for (; bytes >= kWord; bytes -= kWord, data += kWord)
     hash = hash_word(hash, word_of<uint64_t>(data));
   if (bytes == sizeof(uint32_t)) return hash_word(hash, word_of<uint32_t>(data));
@@ -64,8 +64,7 @@ bool any_item(const unsigned char* data, uint64_t bytes, Item wanted) {
   return false;
 }
 
-// Whether a run may have an item with the pattern, of which each has an even number of bytes but
-// those of one.
+// Whether a run may have an item with the pattern. Items have one byte or an even number of them.
 bool may_have(const unsigned char* data, uint64_t bytes, uint64_t item_bytes, Pattern pattern,
               uintptr_t address) {
   const uint64_t word = word_at(pattern, address);

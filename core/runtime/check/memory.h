@@ -51,17 +51,17 @@ class Memory {
   void guard_graph(const Allocator& graph);
   void refill_freed(const Allocator& graph);
   std::vector<const void*> graph_buffers(const Allocator& graph);
-  // Puts its blocks back into their heap. Those that other streams still use are from now on as any
-  // others. The caller holds the lock of the allocator.
+  // Puts the graph's blocks back into their heap. Blocks that other streams still use are treated
+  // like any others from now on. The caller holds the lock of the allocator.
   void end_graph(const Allocator& graph) noexcept;
 
-  // Waits for what was queued on `stream`, which may be null, before something is looked at. An
-  // error of it belongs to work that has no name any more, and is kept for whoever waits next.
-  // Returns only that the device is lost.
+  // Waits for all work on `stream`, which may be null, before memory is checked. An error belongs
+  // to earlier work, whose name is not known any more, and is kept for the next caller that waits.
+  // The only error that this returns is that the device is lost.
   tn_error* finish_earlier(tn_stream* stream);
-  // The same for the work that is to be looked at, whose error so far is `error`, and then its
-  // first one. Returns false if nothing can be said of it: the device is lost, or the process ends
-  // and does not wait for what other threads still do.
+  // Does the same for the work that is to be checked. `error` is its error so far, and afterwards
+  // its first one. Returns false if nothing can be said about it: the device is lost, or the
+  // process is ending and does not wait for other threads.
   bool finish(tn_error*& error, tn_stream* stream);
 
   // Says whose buffer this is, for what is found later: "output 0 of abs: (3) on joint:0".
@@ -103,7 +103,7 @@ class Memory {
     uint64_t ticket = 0;  // the work up to this may still use it, after it was given back
     bool given_back = false;
     bool filled = false;   // the device filled the guards, or now the whole buffer
-    Zone* next = nullptr;  // of those that were given back, in this order
+    Zone* next = nullptr;  // the zone that was given back after this one
 
     char* begin() const { return static_cast<char*>(block.data); }
     char* end() const { return begin() + block.bytes; }

@@ -34,7 +34,7 @@ RunCheck::RunCheck(const Launch& l, const PathNode* path, tn_stream* stream)
         l.plan->in_place[i]);
 }
 
-// What is recorded does not run, and its memory must not be touched meanwhile.
+// A recorded plan does not run, and its memory must not be touched during the recording.
 bool RunCheck::skipped() const { return !memory_ || context_.stream->capturing(); }
 
 // Looks at the guards of all buffers of the run, and calls `visit` with the name of each that is
@@ -184,11 +184,11 @@ std::vector<bool> RunCheck::unwritten(const Operand& o, Pattern pattern) {
                : std::vector<bool>();
 }
 
-// A value may happen to be the pattern. It is the same then after a second run, over a pattern that
-// differs in each byte. What is not was never written, or depends on what was there. Plans that
-// change memory in place cannot run again: for these only types of more than two bytes are looked
-// at, of which no sensible value is the pattern. Returns the error of the second run, which leaves
-// outputs without values.
+// An element may have the pattern as its right value. Then it still has that value after a second
+// run over another pattern, which differs in each byte. Any other element was not written, or was
+// computed with what its memory held. Plans that change memory in place cannot run again: of these
+// only types of more than two bytes are checked, in which the pattern is no sensible value. Returns
+// the error of the second run, after which outputs have no values.
 tn_error* RunCheck::look_at_outputs() {
   std::vector<std::vector<bool>> suspects;
   bool any = false;

@@ -23,8 +23,8 @@ namespace tenon::checked {
 
 using plugins::InsidePlugin;
 
-// The work of all threads. The one that is used is never destroyed; but if two threads make one at
-// once, one of the two is.
+// The work of all threads. The object in use is never destroyed. If two threads make one at the
+// same time, only one of them comes into use, and the other is destroyed.
 struct Works final : ForkMember {
   Works() : ForkMember(ForkOrder::tables) { join(); }
   ~Works() { leave(); }
@@ -95,7 +95,8 @@ struct Works final : ForkMember {
     }
   }
 
-  // The innermost call of a plugin for the work, or for any work, of which nothing was said.
+  // Returns an innermost call of a plugin that began before `before` and was not reported yet: one
+  // for `work`, or for any work if that is null.
   InsidePlugin* call_for(const char* work, Work::Clock::time_point before) {
     for (auto* call = first_call; call; call = call->note.next) {
       const auto& note = call->note;
@@ -105,14 +106,15 @@ struct Works final : ForkMember {
     return nullptr;
   }
 
-  // As where it destroys an error: whoever is told of the inner call knows enough.
+  // Whether another call of a plugin runs inside this one, as while an error is destroyed. Then
+  // only the inner call is reported.
   bool calls_more(const InsidePlugin& call) const {
     for (auto* other = first_call; other; other = other->note.next)
       if (other->outer() == &call) return true;
     return false;
   }
 
-  // What takes long and is told now.
+  // A call or piece of work that takes long, as it is reported.
   struct Told {
     std::string plugin, text;
     bool is_call;
@@ -135,13 +137,13 @@ struct Works final : ForkMember {
     Work* work = first;
     while (work && (work->told_ || work->begin_ > before)) work = work->next_;
     if (!work) return std::nullopt;
-    // A call that began a little later than its work is the better answer.
+    // The call in which the work waits says more than the work, even if it began a little later.
     if (auto* call = call_for(work->text_, Work::Clock::time_point::max())) return tell(*call);
     work->told_ = true;
     return Told{work->plugin_, work->text_, false};
   }
 
-  // Says that one call or piece of work takes long, if there is one of which this was not said.
+  // Reports one call or piece of work that takes long. Returns false if all were reported before.
   bool tell_of_one() {
     const auto one = find_one();
     if (!one) return false;

@@ -78,8 +78,8 @@ struct Panels {
   }
 };
 
-// What of a product is not needed, because a causal mask leaves pairs out: row i has `offset` + i +
-// 1 columns or terms, or it has none of the terms before i - `offset`.
+// The part of a product that is needed under a causal mask: of row i, the first `offset` + i + 1
+// columns or terms, or the terms from i - `offset` on.
 struct Reach {
   enum Of { all, columns, terms, later_terms } of = all;
   int64_t offset = 0;
@@ -95,8 +95,8 @@ struct Reach {
   }
 };
 
-// c (m, n) = a b on the calling thread, with b packed. Of what `reach` leaves out, columns keep
-// what they were, and terms have to be zero.
+// c (m, n) = a b on the calling thread, with b packed. Columns that `reach` leaves out may keep
+// their values in c, and terms that it leaves out have to be zero in a.
 template <class T>
 struct PanelProduct {
   const T* a;

@@ -1,5 +1,5 @@
-// gather and its gradient: one element an index. An index out of range is filed as a fault; its
-// element becomes zero, its gradient goes nowhere.
+// gather and its gradient: each index takes one element. An index out of range is filed as a fault:
+// its element becomes zero, and its gradient is dropped.
 #include <tenon/plugins/sdk/requests/indexing.h>
 
 #include "device/block_reduce.h"
@@ -14,8 +14,8 @@ struct Along {
   Fault* fault;
 };
 
-// Operands of the walk: the output, whose offset is the position as it is contiguous; the index;
-// and x.
+// The layout has three operands: the output, whose offset is also the position because it is
+// contiguous, the index, and x.
 template <class T, class I>
 __global__ void __launch_bounds__(kBlock)
     gather(const __grid_constant__ Layout<3> layout, Along along, int64_t base, const T* x,
@@ -56,8 +56,9 @@ const sdk::Kernel gathers({"gather"}, make_gather);
 
 // ---- The gradient
 
-// Elements that differ in another dimension never meet: where lines along `dim` are many or short,
-// a thread goes down each; else each element's place in gx is a row for AddRows.
+// Two elements are added to the same place only if they are in the same line along `dim`. If there
+// are many lines, or lines are short, one thread walks along each of them. Otherwise AddRows adds
+// the elements, with each place of gx as a row of one element.
 
 constexpr int64_t kShortLine = 32;
 

@@ -1,6 +1,5 @@
-// What pointwise kernels of the plugin compute of one element, where that is no formula of the SDK:
-// for nvcc, and for the kernels that are compiled at run time (fused.cpp), which see this very
-// text.
+// What pointwise kernels of the plugin compute for one element where the SDK has no formula for it.
+// nvcc compiles this text, and so do the kernels that are compiled at run time (fused.cpp).
 #pragma once
 
 #include <cmath>
@@ -10,7 +9,7 @@
 
 namespace tenon::cuda::elements {
 
-// What the device has functions of its own for.
+// Operators for which CUDA has functions.
 #define TN_UNARY(Name, formula)          \
   struct Name {                          \
     template <class T>                   \

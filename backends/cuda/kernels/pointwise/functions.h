@@ -5,8 +5,8 @@
 
 namespace tenon::cuda {
 
-// Two dtypes of four: of a half type, the host converts what it computes in f32, and these are not
-// worth the time that their kernels take to compile.
+// Two dtypes of four: the host converts half types to f32 and back, because their own kernels would
+// not be worth the time that they take to compile.
 template <class Make>
 constexpr auto wide_starts(Make make) {
   return ByDtype<decltype(make(Type<float>()))>{.f32 = make(Type<float>()),

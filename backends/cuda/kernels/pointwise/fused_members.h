@@ -11,11 +11,11 @@ namespace tenon::cuda {
 // The type of an element, in kernels and in the code of members.
 const char* type_of(tn_dtype dtype);
 
-// The expression that makes the step's result of its operands x0, t1, … and of the numbers of the
-// run, a.numbers. Throws sdk::Error for a member that the plugin does not compute.
+// The expression that computes the step's result from its operands x0, t1, … and from the numbers
+// of the run, a.numbers. Throws sdk::Error for a member that the plugin does not compute.
 std::string member_expression(const sdk::FusedRequest& program, const sdk::FusedStep& step);
 
-// The program, one step a line, from what was read of it; and what follows it in every source.
+// The program as a comment with one step on each line, and what follows it in every source.
 std::string program_comment(const sdk::FusedRequest& program);
 inline constexpr const char* kFusedIncludes =
     "#include \"rtc/prelude.h\"\n#include \"kernels/pointwise/fused_kit.h\"\n\n"

@@ -13,9 +13,9 @@ namespace tenon::cuda {
 // (fused.cpp) puts it together in the same order.
 inline constexpr const char* kFusedKernel = "fused_kernel";
 
-// The source begins with the program, one member a line. It is the same for all shapes of one
-// layout, and includes what rtc/headers.h names alone. Throws sdk::Error (TN_CODE_UNSUPPORTED) for
-// a member that no kernel of the plugin computes.
+// The source begins with the program, with one member on each line. It is the same for all shapes
+// of one layout, and includes only what rtc/headers.h names. Throws sdk::Error
+// (TN_CODE_UNSUPPORTED) for a member that no kernel of the plugin computes.
 std::string fused_source(const sdk::FusedRequest& program, const std::vector<bool>& wanted,
                          const FusedLayout& layout);
 

@@ -17,8 +17,9 @@ ReduceShape::ReduceShape(const tn_tensor_desc& x, const std::vector<int64_t>& di
 
 namespace {
 
-// Whether every load of `pack` elements along the innermost of the dimensions that `columns` names
-// is whole and aligned where the tensor is. A single row may have a rest.
+// Whether x can be read in packs of `pack` elements along its innermost dimension: a kept one if
+// `columns` is true, otherwise a reduced one. Packs are whole and, if the tensor is aligned,
+// aligned. Only a row that is one dimension may end with less than a pack.
 bool packs_fit(const ReduceShape& s, bool columns, int pack) {
   for (int k = 0; k < 2; ++k) {
     const bool inner_list = (k == 1) == columns;
@@ -55,7 +56,7 @@ void plan_rows(const tn_device& device, ReduceArgs& a, int pack) {
 void plan_columns(const tn_device& device, ReduceArgs& a, int pack) {
   const int64_t size = a.kept[a.kept_rank - 1].size, wide = ceil_div(size, a.packs ? pack : 1);
   const int64_t fill = int64_t{device.multiprocessors} * 8;
-  // Threads below each other only as far as there is something to do for them.
+  // A block has several threads for each column only if each of them has elements to fold.
   const unsigned below = std::min(power_of_two_from(ceil_div(a.count, 4)),
                                   kBlock / std::min(32u, power_of_two_from(wide)));
   a.lanes = kBlock / below;
@@ -75,8 +76,8 @@ ReduceArgs plan_reduction(const tn_device& device, const ReduceShape& shape, int
   a.columns = !row_is_contiguous && a.kept_rank > 0 && a.kept[a.kept_rank - 1].x_stride == 1;
   a.packs = packs_fit(a, a.columns, load);
   a.columns ? plan_columns(device, a, load) : plan_rows(device, a, load);
-  // One thread an output reads whole lines where outputs are many; where they are few, partials
-  // are.
+  // With many outputs, one thread for each reads whole lines of memory. With few, the partial
+  // results are many, and a group of threads folds those of each output.
   a.finish_lanes = a.outputs >= 4096 || a.splits <= 4 ? 1 : a.splits <= 128 ? 32 : kBlock;
   a.finish_grid = GroupShape{kBlock, a.finish_lanes}.grid(device, a.outputs);
   return a;

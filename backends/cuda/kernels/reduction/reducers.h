@@ -55,7 +55,7 @@ struct Prod : Sum<T> {
   __device__ static Total<T> finish(Acc a, double) { return static_cast<Total<T>>(a); }
 };
 
-// NaN wins, and stays: nothing compares above it.
+// A NaN becomes the result and stays it, because no comparison with NaN is true.
 template <class T, bool Largest>
 struct Extremum {
   using In = T;
@@ -79,13 +79,13 @@ using Amax = Extremum<T, true>;
 template <class T>
 using Amin = Extremum<T, false>;
 
-// `any` and `all` of bools. Without elements, the accumulator is what nothing is above or below.
+// `any` and `all` of bools. The accumulator begins with the lowest or the highest value.
 using Any = Amax<uint8_t>;
 struct All : Amin<uint8_t> {
   __device__ static uint8_t finish(uint8_t a, double) { return a != 0; }
 };
 
-// The parameter is the divisor, of which there is none where there are no elements.
+// The parameter is the divisor; 0 if there are no elements.
 template <class T>
 struct Var : MomentsOf<T> {
   using Out = T;
@@ -97,9 +97,9 @@ struct Var : MomentsOf<T> {
 template <class T>
 inline constexpr T kLargest = std::numeric_limits<T>::max();
 
-// The sum of exp(x - top) over the elements taken. `top` is the largest of them, but always a
-// number, so that no difference from it is inf - inf: of elements that are all -inf the sum is 0,
-// with inf among them it is inf, and their logarithms are right as they are.
+// The sum of exp(x - top) over the elements taken. `top` is the largest of them, but always finite,
+// so that x - top is never inf - inf. If all elements are -inf, the sum is 0, and if one is inf, it
+// is inf: the logarithms of these sums are right.
 template <class T>
 struct Exponentials {
   T top, sum;
