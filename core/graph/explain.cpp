@@ -46,7 +46,8 @@ std::string operators_of(const Trace& trace) {
   return text;
 }
 
-// Backward passes that calls of all sizes have in common are told with these.
+// Leaves out the backward passes that calls of all sizes share: the text about those calls has
+// them.
 std::string text_of(const History& history, const std::list<KnownDynamic>& dynamics) {
   const bool is_told = std::any_of(dynamics.begin(), dynamics.end(), [&](auto& known) {
     return known.calls.history() && history.has_passes_of(*known.calls.history());
@@ -140,7 +141,7 @@ std::string CompiledCalls::explain() const {
                         state.dynamic_note);
   size_t others = 0, replays = 0;
   for (auto& kind : state.kinds) {
-    // Programs that follow from one another would say the same, so one of them is explained.
+    // Programs that were derived from the same calls have equal explanations, so one is enough.
     if (kind.derived && !kind.programs.empty() && &kind != &state.kinds.front()) {
       ++others;
       replays += kind.replays();

@@ -19,8 +19,8 @@
 
 namespace tenon::graph {
 
-// There is one in a process, because any thread may free memory that is recorded. One thread at a
-// time is recorded; the functions of others run as usual meanwhile.
+// A process has one recorder, because any thread may free memory that belongs to a recording. Only
+// one thread at a time is recorded; functions of other threads run without being recorded.
 class Recorder final : public recording::Listener, ForkMember {
  public:
   Recorder();
@@ -28,10 +28,10 @@ class Recorder final : public recording::Listener, ForkMember {
 
   // Begins to record the calling thread, unless one is recorded already.
   bool begin(std::span<const Tensor* const> arguments);
-  // Ends it and returns what was recorded, given all that still lives of what the function made:
-  // its results and what their history holds, if they have one.
+  // Ends the recording and returns it. `results` and `history`, which may be null, are everything
+  // that the function made and that still lives.
   Trace end(std::span<const Tensor> results, History* history);
-  // Ends it because the function threw.
+  // Ends the recording because the function threw.
   void abandon() noexcept;
 
   void allocated(const Storage& storage, bool for_host) override;

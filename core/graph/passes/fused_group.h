@@ -12,7 +12,7 @@
 
 namespace tenon::graph {
 
-// A node that can be a member, and how its tensors lie.
+// A node that can be a member, and the layout of its tensors.
 struct Member {
   uint32_t node = 0;
   PointwiseLayout layout;  // of a reduction, that of its operand
@@ -23,15 +23,16 @@ struct Member {
 // Returns nothing for a node that no fused program can have.
 std::optional<Member> member_of(const Draft& draft, uint32_t node);
 
-// What a node of several members reads and writes: the form in which it is tried, and made.
+// Several members that are tried as one node, and then made one: what that node reads and writes.
 class FusedGroup {
  public:
-  // Puts members together, in the order of the draft. Returns nothing if they make no program: one
-  // would read a part of what another writes, shapes do not go together, or there are too many
-  // tensors.
+  // Makes a group of members, which are in the order of the draft. Returns nothing if no program
+  // can compute them: one reads a part of what another writes, shapes do not fit, or there are too
+  // many tensors.
   static std::optional<FusedGroup> of(const Draft& draft, std::vector<Member> members);
-  // Finds out which results somebody else needs. Returns false if these make no program: there are
-  // too many, or some of them would keep their old values if the work is skipped and others not.
+  // Finds out which results are needed outside the group. Returns false if no program can have
+  // these outputs: there are too many, or if the work is skipped, only some of them keep their old
+  // values.
   bool finish(Draft& draft);
 
   const std::vector<Member>& members() const { return members_; }

@@ -14,11 +14,11 @@
 
 namespace tenon::checked {
 
-// Whether a call succeeded. What went wrong with memory that is only looked at does not fail the
-// user's work; but who reads that nothing was found has to know that nobody looked.
+// Returns whether a call succeeded. An error of a check does not fail the user's work, but it is
+// logged: otherwise a user would take it that the memory was checked and nothing was found.
 bool Access::succeeded(tn_error* error) noexcept try {
   if (!error) return true;
-  const bool lost = error->code == TN_CODE_DEVICE_LOST;  // which is told with the user's work
+  const bool lost = error->code == TN_CODE_DEVICE_LOST;  // the user's work reports that
   const std::string reason = plugins::take_message(error);
   if (!lost && !std::exchange(told_, true))
     log_message(TN_LOG_WARNING, context_.backend.name(),
@@ -66,10 +66,10 @@ bool Access::copy(std::span<const Piece> pieces, bool to_device) {
   if (gave_up_ || !usable() || !succeeded(prepare())) return false;
   bool all = true;
   for (auto& p : pieces) all = (p.bytes == 0 || copy_here(p, to_device)) && all;
-  // Even if one was not queued, the others still use memory of the caller.
+  // Waits even if one copy was not queued, because the others use memory of the caller.
   if (context_.caller_thread) return all;
   tn_error* error = await(stream_);
-  // Nobody should wait for such a device once more.
+  // No later check should wait for such a device again.
   if (error && error->code == TN_CODE_DEVICE_LOST) gave_up_ = true;
   return succeeded(error) && all;
 }
@@ -94,7 +94,8 @@ tn_error* Access::prepare() {
 tn_error* Access::await(tn_stream* stream) {
   auto& api = context_.backend.api();
   if (tn_error* error = api.event_record(event_, stream)) {
-    // Nothing else tells when the work has ended that uses memory of the caller.
+    // Without the event, nothing tells when work that uses memory of the caller has ended, unless
+    // the device rests.
     if (error->code == TN_CODE_DEVICE_LOST || api.rests()) return error;
     error->destroy(error);
     return api.without_end();

@@ -25,7 +25,8 @@ Arguments::Arguments(const tn_run& run)
 }
 
 void Arguments::spoil() {
-  // No address of any program, so that who follows it is stopped there. It is aligned as memory is.
+  // No memory of a program has this address, so that a plugin which uses it is stopped there. It is
+  // aligned as memory is.
   auto* const nowhere = reinterpret_cast<void*>(uintptr_t{0xf5f5f5f5f5f5f500});
   std::fill(inputs_.begin(), inputs_.end(), nowhere);
   std::fill(outputs_.begin(), outputs_.end(), nowhere);

@@ -211,7 +211,7 @@ class WeightGrad {
       }
   }
 
-  // `count` channels of the gradient to one vector a pixel.
+  // Packs `count` channels of the gradient into one vector for each pixel.
   void interleave(const T* g, int64_t count, T* to) const {
     int64_t plane = s_.oh * s_.ow;
     for (int64_t p = 0; p < plane; p += kWidth<T>) {

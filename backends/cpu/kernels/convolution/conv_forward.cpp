@@ -72,7 +72,7 @@ constexpr std::array<std::array<ChannelRow<T>, kMostPixels>, 2> row_table(
   return {{{channel_row<T, 1, I + 1>...}, {two.template operator()<I + 1>()...}}};
 }
 
-// One vector a pixel to `count` planes.
+// Unpacks one vector for each pixel into `count` planes.
 template <class T>
 void separate(const Vec<T>* from, int64_t pixels, int64_t count, int64_t plane, T* y) {
   for (int64_t p = 0; p < pixels; p += kWidth<T>) {

@@ -10,18 +10,19 @@ namespace {
 namespace internal = Eigen::internal;
 using Eigen::ColMajor, Eigen::RowMajor;
 
-// What a task packs: `columns` of B's block and `depth` stay in the L2 cache beside `rows` of A's.
+// The largest blocks that a task packs. They are chosen so that a block of B, `columns` x `depth`,
+// stays in the L2 cache beside one of A.
 constexpr int64_t kBlockColumns = 384, kBlockRows = 256, kBlockDepth = 256;
-// Rows or columns up to which own dot products along k beat Eigen, which would pack an operand that
-// is hardly used again (docs/benchmarks.md), and the packets of k that they need to do so.
+// Up to this many rows or columns, and from this many packets of k on, dot products along k are
+// faster than Eigen, which would pack an operand that is hardly used again (docs/benchmarks.md).
 constexpr int64_t kFewDots = 12, kDeepDots = 10;
-// Depth up to which the product is little more than the writing of C, once.
+// Up to this depth, a product takes little more time than to write C once.
 constexpr int64_t kShallow = 4;
-// Bytes of C that are written in a nanosecond then.
+// How many bytes of C are written per nanosecond then.
 constexpr double kOuterBytesPerNs = 30;
 // Multiply-adds below which waking another thread costs more than it saves.
 constexpr int64_t kSerialWork = 1 << 20, kSerialVectorWork = 1 << 18;
-// Multiply-adds of floats a nanosecond with AVX-512, AVX2 and less.
+// Multiply-adds of floats per nanosecond with AVX-512, AVX2 and less.
 constexpr double kSumsPerNs = kVectorBytes == 64 ? 50 : kVectorBytes == 32 ? 44 : 12.5;
 
 constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -37,14 +38,14 @@ constexpr int64_t kTileColumns = internal::gebp_traits<T, T>::mr;
 template <class T>
 constexpr int64_t kTileRows = internal::gebp_traits<T, T>::nr;
 
-// Blocks in memory of the workspace.
+// Eigen's blocks, which lie in the workspace.
 template <class T>
 struct Blocking : internal::level3_blocking<T, T> {
   Blocking(int64_t rows, int64_t columns, int64_t depth, T* scratch) {
     this->m_mc = columns;
     this->m_nc = rows;
     this->m_kc = depth;
-    if (!scratch) return;  // Eigen takes some
+    if (!scratch) return;  // Eigen allocates memory
     this->m_blockA = scratch;
     this->m_blockB = scratch + round_up(columns * depth, kLine<T>);
   }
@@ -178,8 +179,8 @@ Gemm<T>::Gemm(const GemmShape& shape, uint32_t threads, const Finish& finish)
 
 template <class T>
 void Gemm<T>::plan_blocks(uint32_t threads) {
-  // Threads share nothing: a panel that another core has packed costs more to fetch than to pack
-  // once more. The grid with the least to pack a thread wins.
+  // Threads share no panels: to fetch one that another core has packed costs more than to pack it
+  // again. The best grid is the one in which a thread has the least to pack.
   double least = 0;
   for (int64_t m_tasks = 1; m_tasks <= threads; ++m_tasks) {
     if (m_tasks > ceil_div(s_.m, kTileRows<T>)) break;
@@ -192,7 +193,7 @@ void Gemm<T>::plan_blocks(uint32_t threads) {
     m_tasks_ = m_tasks;
     n_tasks_ = n_tasks;
   }
-  // The depth decides in which order is summed: it comes from the shape alone.
+  // The depth of blocks decides the order of summation, so it depends only on the shape.
   const int64_t parts = std::max<int64_t>(1, ceil_div(s_.k, kBlockDepth + kBlockDepth / 4));
   k_block_ = parts == 1 ? std::max<int64_t>(1, s_.k) : round_up(ceil_div(s_.k, parts), 8);
   m_block_ = std::min<int64_t>(kBlockRows, round_up(ceil_div(s_.m, m_tasks_), kTileRows<T>));
@@ -204,8 +205,8 @@ void Gemm<T>::plan_blocks(uint32_t threads) {
 
 template <class T>
 uint64_t Gemm<T>::cost_ns() const {
-  // Multiply-adds of floats a nanosecond in dot products; operands come at about 100 bytes, and
-  // packing takes a quarter of a nanosecond for each float.
+  // Multiply-adds of floats per nanosecond in dot products. Operands are read at about 100 bytes
+  // per nanosecond, and to pack a float takes a quarter of a nanosecond.
   constexpr double kAlongRows = kVectorBytes == 64 ? 35 : kVectorBytes == 32 ? 19.5 : 8.75;
   const double rate = (way_ == Way::kDots ? kAlongRows : kSumsPerNs) * 4 / sizeof(T);
   const auto m = static_cast<double>(s_.m), n = static_cast<double>(s_.n),
@@ -234,7 +235,7 @@ void Gemm<T>::run(const T* a, const T* b, const T* bias, T* c, void* workspace,
   if (way_ == Way::kDots) return run_dots(a, b, bias, c, with);
   if (way_ == Way::kOuter) return run_outer(a, b, bias, c, with);
   parallel_for(m_tasks_ * n_tasks_, 1, [&](int64_t begin, int64_t end, uint32_t) {
-    // By task, not by slot: there are as many tasks as shares of the workspace.
+    // Each task, not each slot, has its share of the workspace.
     for (int64_t task = begin; task < end; ++task)
       run_task(task, a, b, bias, c, scratch + task * slot_elements_, with);
   });
@@ -248,7 +249,7 @@ void Gemm<T>::run_vector(const T* a, const T* b, const T* bias, T* c,
   const int64_t length = row ? s_.n : s_.m;
   const T *matrix = row ? b : a, *x = row ? a : b;
   const int64_t step = row ? s_.b_col : s_.a_row, along = row ? s_.b_row : s_.a_col;
-  // Tasks come from the shape alone.
+  // The division into tasks depends only on the shape.
   constexpr int64_t unit = 128;
   const int64_t part =
       round_up(std::max(unit, kSerialVectorWork / 2 / std::max<int64_t>(1, s_.k)), unit);

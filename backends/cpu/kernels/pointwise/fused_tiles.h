@@ -10,9 +10,9 @@
 
 namespace tenon::cpu {
 
-// Any number of tensors of one shape, as sdk::Nest has few: dimensions that lie one behind the
-// other in all of them are one. An entry of `tensors` is NULL for one that nobody wants. Where
-// `keep_rows`, the last dimension stays as it is, of one element too.
+// Does for any number of tensors of one shape what sdk::Nest does for a few: dimensions that are
+// contiguous in all of them are joined. An entry of `tensors` is NULL for an output that is not
+// wanted. With `keep_rows`, the last dimension is never joined or dropped, even if it has size 1.
 class FusedTiles {
  public:
   static constexpr size_t kMost = sdk::FusedLimits::kMostInputs + sdk::FusedLimits::kMostOutputs;
@@ -23,8 +23,8 @@ class FusedTiles {
   void cut(int64_t elements);
   // Chooses tiles of so many rows.
   void cut_rows(int64_t rows);
-  // What a tile is in memory: elements one behind the other in the order of rows, one value, or
-  // neither.
+  // How a tile lies in memory: its elements follow one another in the order of rows, or it is one
+  // value, or neither.
   enum class Access { line, single, scattered };
   Access access(size_t tensor) const;
 
@@ -35,7 +35,7 @@ class FusedTiles {
   int64_t tile_elements() const { return tile_rows_ * tile_cols_; }
   int64_t row_stride(size_t tensor) const { return rank_ > 1 ? strides_[tensor][rank_ - 2] : 0; }
   int64_t col_stride(size_t tensor) const { return rank_ > 0 ? strides_[tensor][rank_ - 1] : 0; }
-  // The numbers of elements that tiles have: of whole ones and of those at the edges.
+  // Returns all numbers of elements that tiles have: whole tiles, and those at the edges.
   std::vector<int64_t> sizes() const;
 
   // f(offsets of the tile's first element in each tensor, rows, cols) for tiles [begin, end).

@@ -115,7 +115,8 @@ void fold_short_exponentials(void* acc, const void* in, int64_t rows, int64_t n)
   });
 }
 
-// One exponential an element: of the smaller of element and `top`, less the larger.
+// Takes one exponential for each element: that of the smaller one of element and `top`, minus the
+// larger one.
 template <class T>
 void add_exponentials(T* a, const T* x, int64_t n) {
   for_lanes<T>(n, [&](int64_t i, auto part) {

@@ -5,14 +5,14 @@
 namespace tenon::cuda {
 namespace {
 
-constexpr int64_t kFewKeys = 32;  // for which sorting is not worth its launches
+constexpr int64_t kFewKeys = 32;  // for so few keys, sorting takes longer than adding
 
 struct Rows {
   int64_t outer, size, count, inner;
   Divider packs;  // of a row
 };
 
-// gx is zero before. A thread a pack of neighbouring lines.
+// One thread adds each pack of neighbouring lines. gx is zero before.
 template <class T, int V>
 __global__ void __launch_bounds__(kBlock)
     add_down_lines(Rows r, const uint32_t* keys, const T* g, T* gx) {
@@ -40,8 +40,8 @@ __global__ void __launch_bounds__(kBlock) number(uint32_t* positions, uint32_t n
     positions[i] = i;
 }
 
-// A thread for each place of the sorted list and pack of a row; those at the first of equal keys
-// add them up.
+// There is one thread for each key of the sorted list and each pack of a row. The thread at the
+// first of equal keys adds up all of them.
 template <class T, int V>
 __global__ void __launch_bounds__(kBlock)
     add_sorted(Rows r, const uint32_t* keys, const uint32_t* positions, const T* g, T* gx) {

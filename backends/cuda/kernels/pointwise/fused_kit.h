@@ -1,6 +1,6 @@
-// What the source of a fused program (fused_source.h) is put together from: its elements are
-// computed by the very functions of the plugin's other pointwise kernels. For kernels that are
-// compiled at run time alone, after rtc/prelude.h.
+// The parts of which the source of a fused program (fused_source.h) is made. Its elements are
+// computed by the same functions as in the plugin's other pointwise kernels. Only kernels that are
+// compiled at run time include this, after rtc/prelude.h.
 #pragma once
 
 #include <tenon/plugins/sdk/activations.h>

@@ -1,7 +1,7 @@
-// The kernels under every reduction. A reducer says what a value is and how two are combined; here
-// is decided whether groups of threads fold rows (the reduced dimension is contiguous) or threads
-// go side by side down columns (a kept one is), and, where outputs are too few to fill the device,
-// into how many parts each is cut. Parts are put together by a second kernel, in order.
+// The kernels under every reduction. A reducer says what a value is and how two values are
+// combined. This file decides how: if the reduced dimension is contiguous, groups of threads fold
+// rows, and if a kept one is, threads side by side go down columns. If there are too few outputs to
+// fill the device, each is cut into parts, which a second kernel combines in order.
 //
 // A reducer R has
 //   In, Acc, Out    types of an element, an accumulator and a result; Acc shuffles

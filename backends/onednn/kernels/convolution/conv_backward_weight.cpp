@@ -24,8 +24,8 @@ struct WeightGradient {
     channel_runs = std::min(threads, blocks);
     image_runs = std::min(conv.n, threads / channel_runs);
   }
-  // Whether a primitive reads and writes rows itself. Of one small image, the gradient in blocks is
-  // larger than everything that is read, and takes a third of the time to be copied.
+  // Whether a primitive reads and writes rows itself. For one small image, the gradient in blocks
+  // is larger than everything that is read, and copying it would be a third of the time.
   bool on_rows() const {
     constexpr int64_t kFewPixels = 64;
     const auto is_plain = [](const Dims& strides, int64_t width) {
@@ -35,9 +35,9 @@ struct WeightGradient {
            conv.taps() > 1 && conv.oh * conv.ow <= kFewPixels && is_plain(conv.x_strides, conv.w) &&
            is_plain(conv.y_strides, conv.ow) && is_plain(conv.weight_strides, conv.kw);
   }
-  // Output channels that a job computes at a time. So what is written in blocks stays in its cache
-  // and is copied out of it to its rows. The images are read again for each block of channels in
-  // any case, from the next larger cache where they are no more than a few times the first one.
+  // Returns how many output channels a job computes at a time: so few that the blocks that it
+  // writes are still in its cache when they are copied to rows. The images are read again for each
+  // block of channels anyway, from the next larger cache if they fit into it.
   int64_t at_once(int64_t images, int64_t channels) const {
     constexpr int64_t kImages = 2 << 20, kCacheBytes = 256 << 10, kBlock = 16;
     const int64_t bytes = 4 * conv.cg * conv.taps();  // of one of them
@@ -48,8 +48,8 @@ struct WeightGradient {
   bool adds_up() const { return image_runs > 1; }
 };
 
-// The gradient at `to`: as arranged_output, but what comes in blocks is copied by code of our own.
-// `scratch` is memory of the job for them, or -1 until it has some.
+// Returns the gradient at `to` as arranged_output does, but copies blocks by code of our own.
+// `scratch` is the job's memory for the blocks, or -1 as long as it has none.
 Arranged gradient_at(Work& work, const Primitive& primitive, const Argument& to, int64_t& scratch) {
   const Desc blocks = primitive.layout(DNNL_ARG_DIFF_WEIGHTS);
   auto copy = FromBlocks::between(blocks, to.desc);
