@@ -93,7 +93,7 @@ void require_good_end(const Said& said) {
   if (!said.failure.empty()) throw Mismatch(said.failure);
   if (!said.outcome.how.empty() || !said.done) {
     const std::string how =
-        said.outcome.how.empty() ? "the process ended without a word" : said.outcome.how;
+        said.outcome.how.empty() ? "the process ended without a message" : said.outcome.how;
     const size_t most = std::min(said.words.size(), kWordsOfMessages);
     const std::string words = said.words.substr(said.words.size() - most);
     throw Mismatch(fmt::format("{}{}{}", said.done ? "at its end, it " : "", how,

@@ -119,7 +119,7 @@ class Supervisor {
   void note_lost_result() {
     if (!running_) return;
     running_->status = Status::failed;
-    running_->detail = "its result has not arrived whole";
+    running_->detail = "its result did not arrive completely";
     report_.add(*std::exchange(running_, std::nullopt));
   }
 
@@ -219,7 +219,7 @@ class Supervisor {
   // The process has ended otherwise than it should.
   bool explain(const Outcome& outcome, const std::string& words) {
     const std::string how =
-        (outcome.how.empty() ? "ended the process without a word" : outcome.how) +
+        (outcome.how.empty() ? "ended the process without a message" : outcome.how) +
         (outcome.inside.empty() ? "" : "; it was inside " + outcome.inside) +
         (words.empty() ? "" : "; it had written:\n" + words);
     if (failed_to_open_) return false;

@@ -206,7 +206,7 @@ bool CheckpointManager::is_time(int64_t step) const {
 
 bool CheckpointManager::step(Checkpoint& run, std::optional<double> metric) {
   if (run.step == std::numeric_limits<int64_t>::max())
-    throw ValueError("CheckpointManager: the step is the last that there is");
+    throw ValueError("CheckpointManager: the step is the largest number that a step can have");
   ++run.step;
   const bool asked = options_.on_signals && StopSignals::take_save();
   stop_ = stop_ || (options_.on_signals && StopSignals::stop());

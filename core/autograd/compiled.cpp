@@ -174,7 +174,7 @@ const char* CompiledHistory::obstacle(std::span<const Tensor* const> arguments) 
     if (pinned_[i] && edges[i].leaf != pinned_[i]) return "an argument is another leaf than before";
     for (auto& target : copy_.targets())
       if (target.leaf && target.leaf == edges[i].leaf)
-        return "an argument is a parameter that the function uses otherwise, too";
+        return "an argument is a parameter that the function also uses in another way";
   }
   return nullptr;
 }
@@ -320,7 +320,7 @@ const char* CompiledHistory::fault(std::span<const Tensor* const> arguments,
     const uint64_t all = graph::extent_in_memory(t.dtype, t.shape, t.strides),
                    bytes = graph::extent_in_memory(value.dtype, value.shape, value.strides);
     if (!graph::lies_inside(value.offset, bytes, all))
-      return "what a gradient reads of an argument leads out of its memory";
+      return "a gradient reads beyond the memory of an argument";
   }
   for (auto& target : copy_.targets())
     if (target.argument >= 0 &&

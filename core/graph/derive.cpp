@@ -194,7 +194,7 @@ const char* DynamicProgram::derive(OpenTrace& open, History* history,
   for (auto& kept : open.trace.kept)
     if (!lies_inside(kept.dtype, kept.shape, kept.strides, kept.offset,
                      open.trace.values[kept.value].bytes))
-      return "a result leads out of its memory";
+      return "a result extends beyond its memory";
   return history ? history->fault(arguments, open.trace) : nullptr;
 }
 

@@ -27,7 +27,8 @@ const char* Program::obstacle_of_leaf(const Leaf& leaf) const {
   if (leaf.shared && !meta->replicas->held.empty())
     return "an earlier pass left gradients on several devices (no_sync)";
   const Tensor* grad = meta && meta->grad.defined() ? &meta->grad : nullptr;
-  if (!grad != !leaf.had) return "a gradient is there that was not, or is not there any more";
+  if (!grad != !leaf.had)
+    return "a leaf has a gradient and had none before, or has none and had one";
   if (!grad) return nullptr;
   const TensorImpl& g = impl_of(*grad);
   if (g.shape != leaf.shape || g.strides != leaf.strides || g.dtype != leaf.tensor->dtype ||
@@ -47,7 +48,7 @@ const char* Program::obstacle_of_input(size_t k, Storage& storage, uint64_t offs
     if ((fixed_[f] == &storage ||
          lie_over(storage, offset, input.extent, *fixed_[f], 0, fixed_[f]->bytes)) &&
         (fixed_written_[f] || input_written_[k]))
-      return "an argument is a tensor that the function changes or reads otherwise, too";
+      return "an argument is a tensor that the function also changes or reads in another way";
   return nullptr;
 }
 

@@ -137,14 +137,15 @@ class Comparison {
         return differ(
             "a leaf had a gradient in only one of two calls, or a gradient at another address");
     for (size_t k = 0; any_size_ && known_ && k < a_.inputs.size(); ++k)
-      if (known_->pinned[k] && moved(k)) return differ("an argument lay elsewhere than before");
+      if (known_->pinned[k] && moved(k))
+        return differ("an argument was at another address than before");
     for (size_t i = 0; i < a_.leaves.size(); ++i) {
       const Leaf &x = a_.leaves[i], &y = b_.leaves[i];
       if (x.tensor != y.tensor || x.shared != y.shared)
         return differ("other leaves got gradients than before");
       if (x.asked != y.asked || x.replaced != y.replaced ||
           (x.asked && (x.had != y.had || x.shape != y.shape || x.strides != y.strides)))
-        return differ("a gradient was there in one call and not in the other");
+        return differ("a leaf had a gradient in only one of two calls, or one of another shape");
     }
     match_.wiring.pinned.resize(b_.inputs.size());
     return true;

@@ -177,7 +177,7 @@ bool Program::find_change(const VersionChange& change, RunGroup& group, std::str
     return other != storage && lie_over(*storage, 0, storage->bytes, *other, 0, other->bytes);
   };
   if (fixed != fixed_.end() && std::any_of(fixed_.begin(), fixed_.end(), lies_over)) {
-    why = "it changes memory over which another tensor from outside lies";
+    why = "it changes memory that another tensor from outside uses, too";
     return false;
   }
   bool is_input = false;

@@ -237,7 +237,7 @@ bool ended_by_a_plugin() {
                             "as they are. It must return an error instead (plugin {})",
                             where, inside ? inside->library() : library->path));
     if (!inside && check_settings().on) checked::print_all_work();
-  } catch (const std::bad_alloc&) {  // the process ends without a word
+  } catch (const std::bad_alloc&) {  // the process ends without a message
   }
   return true;
 }

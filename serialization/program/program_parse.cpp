@@ -124,7 +124,7 @@ class ProgramReader {
     return natural(member(object, name), most);
   }
   int64_t whole(const JsonValue& item) const {
-    if (item.kind() != JsonValue::integer) fail("a number is no whole one of 64 bits");
+    if (item.kind() != JsonValue::integer) fail("a number is not an integer of 64 bits");
     return item.whole();
   }
   bool truth(const JsonValue& item) const {
@@ -134,7 +134,7 @@ class ProgramReader {
   std::string text_of(const JsonValue& item, size_t longest) const {
     if (item.kind() != JsonValue::string || item.text().size() > longest ||
         item.text().find('\0') != std::string::npos)
-      fail(fmt::format("something is no text of up to {} bytes", longest));
+      fail(fmt::format("a value is not a text of at most {} bytes", longest));
     return item.text();
   }
   std::string text_of(const JsonValue& object, const char* name, size_t longest) const {
@@ -251,7 +251,7 @@ class ProgramReader {
     const Described t = tensor(parts[1]);
     const int64_t changed = whole(parts[0]);
     if (changed < -1 || changed > static_cast<int64_t>(kMost32))
-      fail("an output changes an input that there is not");
+      fail("an output changes an input that does not exist");
     return {changed < 0 ? OutputKind::made : OutputKind::in_place,
             changed < 0 ? 0 : static_cast<uint32_t>(changed), t.dtype, t.shape, t.strides};
   }
@@ -280,7 +280,7 @@ class ProgramReader {
     for (auto& o : list(item, "outputs")) n.outputs.push_back(output(o));
     for (auto& o : n.outputs)
       if (o.kind == OutputKind::in_place && o.input >= call.inputs.size())
-        fail("an output changes an input that there is not");
+        fail("an output changes an input that does not exist");
     for (auto& at : list(item, "at")) n.accesses.push_back(access(at));
     for (auto& s : list(item, "scalars")) n.scalars.push_back(scalar(s));
     call.num_scalars = n.scalars.size();
@@ -318,7 +318,7 @@ class ProgramReader {
       const Items& into = list(item, "into", 2);
       const int64_t changed = whole(into[0]);
       if (changed < -1 || changed >= static_cast<int64_t>(call.inputs.size()))
-        fail("an output changes an input that there is not");
+        fail("an output changes an input that does not exist");
       call.out_input = static_cast<int32_t>(changed);
       call.out = descriptor(into[1]);
     }

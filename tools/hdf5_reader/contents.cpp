@@ -191,7 +191,7 @@ class Walk {
         leave_out(path, "it is a link to another file, and these are not followed");
       } else if (link.name.empty() || link.name == "." ||
                  link.name.find('/') != std::string::npos) {
-        leave_out(path, "HDF5 takes its name for another one");
+        leave_out(path, "HDF5 reads its name as another one");
       } else {
         visit_object(group, link.name, path, depth);
       }

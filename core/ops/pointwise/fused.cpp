@@ -105,7 +105,7 @@ Shape row_values(Shape shape) {
 
 Attrs attrs_over_rows(const FusedProgram::Step& step, const Shape& shape) {
   if (shape.empty())
-    throw ShapeError(fmt::format("fused: {} reduces rows, which a single number has not{}",
+    throw ShapeError(fmt::format("fused: {} reduces rows, which a single number does not have{}",
                                  step.op->name, path_suffix()));
   Attrs attrs = step.attrs;
   return attrs.set("dims", Shape{static_cast<int64_t>(shape.size()) - 1});

@@ -81,7 +81,7 @@ void tell(int number, const char* signal, const void* place) {
       line << " in plugin " << library->name.c_str() << " (" << library->path.c_str()
            << "): on a thread of its own";
     else
-      line << " in code of no plugin, on a thread that the host has not sent into one";
+      line << " in code of no plugin, on a thread that is not in a call of a plugin";
     line.print();
     return print_all_work();
   }

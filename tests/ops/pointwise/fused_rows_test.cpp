@@ -241,7 +241,8 @@ BOOST_AUTO_TEST_CASE(tensors_that_have_no_rows) {
                             "sum reduces rows of the shape of all inputs together, (2, 3); found "
                             "an operand of shape (2, 1)");
   require_error<ShapeError>([&] { run_fused(program, none); }, "found an operand of shape ()");
-  require_error<ShapeError>([&] { run_members(program, none); }, "which a single number has not");
+  require_error<ShapeError>([&] { run_members(program, none); },
+                            "which a single number does not have");
   const int32_t places[] = {0};
   require_error<ShapeError>([&] { run_fused(program, good, {}, places); },
                             "output 0 is f32 (2, 1), but input 0, which it overwrites, f32 (2, 3)");
