@@ -94,7 +94,7 @@ struct DnnTarget {
 
 DnnDescriptor dnn_graph(const DnnTarget& target, const std::vector<DnnDescriptor>& operations);
 
-// What is asked of an engine. Sums in another order each time are refused always.
+// What is required of an engine. One whose sums have another order each time is always refused.
 struct DnnRules {
   uint32_t refused_notes;  // bit i: cudnnBackendNumericalNote_t i
   int64_t workspace_bytes;

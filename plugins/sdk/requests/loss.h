@@ -36,7 +36,8 @@ struct CrossEntropyRequest {
   // Requires one value of type `t` for each row if `rows` is true, otherwise one value.
   void require_values(const tn_tensor_desc& d, bool rows, tn_dtype t, const char* what) const {
     if (d.dtype != t || !(rows ? d.rank == 1 && d.shape[0] == n : numel(d) == 1))
-      invalid("{} must be {} of {}", what, rows ? "one value a row" : "a scalar", dtype_name(t));
+      invalid("{} must be {} of {}", what, rows ? "one value for each row" : "a scalar",
+              dtype_name(t));
     require_contiguous(d);
   }
 };
@@ -80,7 +81,8 @@ inline CrossEntropyRequest CrossEntropyRequest::from(const Request& request) {
   const tn_dtype statistics = statistics_dtype(r.dtype);
   if (normalizer.dtype != statistics || normalizer.rank != 2 || normalizer.shape[0] != 2 ||
       normalizer.shape[1] != r.n)
-    invalid("normalizer must be two values a row, of shape (2, n), of {}", dtype_name(statistics));
+    invalid("normalizer must be two values for each row, of shape (2, n), of {}",
+            dtype_name(statistics));
   require_contiguous(normalizer);
   r.require_values(total, false, statistics, "total");
   if (backward && (!same_shape(request.output(0), logits) || request.output(0).dtype != r.dtype))

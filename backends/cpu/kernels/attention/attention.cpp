@@ -32,7 +32,7 @@ class Attention {
   }
 
  private:
-  // What is kept for each query in a block.
+  // The state of each query in a block.
   struct Rows {
     T top[64], sum[64];
   };

@@ -1,4 +1,5 @@
-// gather: one element an index, any strides; and its gradient, which adds at the index.
+// gather, which takes one element for each index, from any strides, and its gradient, which adds at
+// the index.
 #include <cstring>
 
 #include <tenon/plugins/sdk/scatter.h>
@@ -72,7 +73,7 @@ tn_plan* make_gather(tn_device*, const Request& request) {
 }
 const sdk::Kernel gathers({"gather"}, make_gather);
 
-// Zeros, to which g is added at index.
+// Fills gx with zeros and adds g at the index.
 tn_plan* make_gather_backward(tn_device*, const Request& request) {
   const auto r = sdk::GatherRequest::from(request);
   auto& index = request.input(1);

@@ -31,8 +31,8 @@ void turn_strip(T* row, int64_t step, const T* factors, int64_t count, Part part
   for (int l = 0; l < Lanes; ++l) store(row + l * kWidth<T>, x[l], part);
 }
 
-// Two sweeps at once, in the same direction: that of `second` follows one row behind, so that each
-// row is read and written once.
+// Does two sweeps in the same direction at once. `second` follows one row behind the first sweep,
+// so that each row is read and written once.
 template <class T, int Lanes, class Part>
 void turn_strip_twice(T* row, int64_t step, const T* first, const T* second, int64_t count,
                       Part part) {
@@ -99,7 +99,7 @@ void RotationQueue<T>::pad(const Sweep& sweep, int64_t first, int64_t count) {
   add_none(count - before - sweep.count);
 }
 
-// Two sweeps in the same direction over about the same rows are done in one pass.
+// Does two sweeps in the same direction over about the same rows in one pass.
 template <class T>
 void RotationQueue<T>::pair_up() {
   constexpr int64_t kMostPadding = 16;

@@ -19,8 +19,8 @@ uint64_t cost(const BatchNorm& s) {
 }
 double count(const BatchNorm& s) { return static_cast<double>(s.n * s.size); }
 
-// Channels in groups that fill cache lines, so that (n, c) inputs are read in lines and no two
-// threads write one. `body(c0, c1, slot)`.
+// Calls body(c0, c1, slot) for groups of channels that fill cache lines, so that (n, c) inputs are
+// read in whole lines and no two threads write to the same line.
 template <class F>
 void for_channels(const BatchNorm& s, int64_t unit, F&& body) {
   int64_t units = (s.c + unit - 1) / unit, work = std::max<int64_t>(1, s.n * s.size * unit);

@@ -1,5 +1,5 @@
-// Random words, a block of counters at a time, so that the rounds and what follows vectorise. Which
-// bits element i gets is fixed in plugins/sdk/philox.h.
+// Random words, computed for a block of counters at a time so that compilers vectorize the rounds
+// and what follows. plugins/sdk/philox.h defines which bits element i gets.
 #pragma once
 
 #include <algorithm>

@@ -56,8 +56,8 @@ struct Prod : Sum<T> {
   }
   static Acc init() { return 1; }
 };
-// NaN wins, and stays. Eigen's packets that pass it on compare more than they need to: where one of
-// two is NaN, pmax and pmin return the first.
+// A NaN becomes the result and stays it. Eigen's packets that propagate NaN compare more than
+// needed: if one of two operands is NaN, pmax and pmin return the first.
 template <class T>
 struct Amax {
   using In = T;
@@ -208,7 +208,7 @@ void fold_wide_halves(void* acc, const void* in, int64_t stride, int64_t rows, i
   }
 }
 
-// Of a word of two bf16 each is an f32 without the other.
+// A word of two bf16 is an f32 for each of them: with the other one's bits set to 0.
 template <int kWords>
 void add_pairs(Vec<float>* sums, const uint16_t* x) {
   typedef uint32_t Words __attribute__((vector_size(kVectorBytes)));

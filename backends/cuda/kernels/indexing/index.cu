@@ -1,6 +1,6 @@
 // Rows by index: embedding and index_select, and their gradients. A tensor is seen as (outer, size,
-// inner), `size` being indexed. An index out of range is filed as a fault; its row becomes zeros,
-// its gradient goes nowhere.
+// inner), `size` being indexed. An index out of range is filed as a fault: its row becomes
+// zeros, and its gradient is dropped.
 #include <tenon/plugins/sdk/requests/indexing.h>
 
 #include "device/block_reduce.h"

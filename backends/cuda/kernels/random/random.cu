@@ -1,6 +1,6 @@
-// Random fills. Which bits element i gets is fixed in plugins/sdk/philox.h; a thread
-// makes the elements of one Philox block. That header names every rounding, so nvcc's contraction
-// of products and sums changes no bit here.
+// Random fills. plugins/sdk/philox.h defines which bits element i gets; one thread makes the
+// elements of one Philox block. That header states every rounding, so nvcc's contraction of
+// products and sums changes no bit here.
 #include <tenon/plugins/sdk/requests/random.h>
 
 #include "kernels/pointwise/pointwise.h"
@@ -13,7 +13,7 @@ using sdk::PhiloxBlock;
 template <class Number>
 struct Uniform : sdk::UniformBounds<Number> {
   using T = Number;
-  static constexpr int kCount = sizeof(T) == 4 ? 4 : 2;  // elements a Philox block
+  static constexpr int kCount = sizeof(T) == 4 ? 4 : 2;  // elements of a Philox block
   explicit Uniform(const tn_scalar* s) : sdk::UniformBounds<T>(sdk::UniformBounds<T>::from(s)) {}
   __device__ T operator()(const PhiloxBlock& block, int k) const {
     T unit;

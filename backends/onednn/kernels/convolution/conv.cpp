@@ -11,8 +11,8 @@ enum ConvOperand : size_t { kIn, kWeight, kBias, kResidual, kOut, kKeptWeight, k
 
 // Images that a job takes through the blocked layouts at a time should stay in its cache.
 constexpr int64_t kCacheBytes = 256 << 10;
-// What several jobs read in the same layout is reordered by all threads together where it has so
-// many bytes; less than that is done by each job before threads have waited for each other.
+// Data of at least this size that several jobs read in one layout is reordered by all threads
+// together. Less is reordered by each job itself, faster than threads could wait for each other.
 constexpr uint64_t kLeastShared = 256 << 10;
 
 // What one thread does: brings the weight into blocks, and then some images at a time through them,
@@ -22,7 +22,7 @@ struct Job {
   int64_t times;
 };
 
-// Where the jobs of a plan get their memory. The input of a job may be one that others read, too.
+// Says where the jobs of a plan find their memory. Several jobs may read the same input.
 struct Jobs {
   Work& work;
   Kept& kept;

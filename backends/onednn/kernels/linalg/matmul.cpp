@@ -17,13 +17,13 @@ namespace {
 
 enum Operand : size_t { kA, kB, kBias, kY, kKeptB, kOperands };
 
-// Sizes and strides from this on are left to the base: oneDNN's kernels count in 32 bits.
+// Sizes and strides of this and more are left to the base: oneDNN's kernels count in 32 bits.
 constexpr int64_t kMost = int64_t{1} << 31;
 constexpr const char* kTooLarge = "an operand is too large for oneDNN's kernels";
 
 // Multiply-adds below which waking another thread costs more than it saves.
 constexpr double kSerialWork = 1 << 19;
-// The base writes the results of products of so few terms more than twice as fast
+// With so few terms, the base computes products more than twice as fast
 // (docs/benchmarks.md).
 constexpr int64_t kShallow = 4;
 // Elements of a matrix in bf16 from which on its product with a vector is left to the core. That
@@ -31,13 +31,13 @@ constexpr int64_t kShallow = 4;
 constexpr double kSmallVector = 1e5;
 // Columns are cut where there are this many times more of them than rows.
 constexpr int64_t kColumnsOverRows = 8;
-// So many columns are the least that a job takes for itself.
+// The least number of columns that a job takes.
 constexpr int64_t kLeastColumns = 48;
 // Elements of f32 in 2 KiB. Rows of an operand that are a multiple of that apart evict each other
 // from the first cache.
 constexpr int64_t kRowsThatEvict = 2048 / 4;
 
-// A right operand whose columns are contiguous is packed by the primitive in every run. With fewer
+// The primitive packs a right operand with contiguous columns in every run. With fewer
 // rows than this, that takes more than a twentieth of the run. Reordering it once takes as long as
 // packing it eight times.
 constexpr int64_t kRowsWorthKeeping = 256;
