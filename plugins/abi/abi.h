@@ -1,6 +1,6 @@
 /* Tenon plugin ABI 1.3: the joint between the core and a hardware backend.
  *
- * This header is plain C11 and is the only thing that the core and a plugin share.
+ * This header is plain C11 and, with windows.h beside it, all that the core and a plugin share.
  * `docs/plugins.md` is the guide; this is the contract. Three rules hold everywhere:
  *
  *   Sizes.   Every struct starts with `struct_size`, set by whoever fills the struct to sizeof of

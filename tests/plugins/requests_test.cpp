@@ -72,6 +72,31 @@ BOOST_AUTO_TEST_CASE(convolutions) {
   convolution(tensor({2, 6, 5, 4})).in(tensor({5})).refused(ConvRequest::from, "bias must be (6)");
 }
 
+// The core counts by the same function, so that both refuse the same shapes.
+BOOST_AUTO_TEST_CASE(positions_of_windows) {
+  BOOST_TEST(tn_window_positions(9, 3, 2, 1, 1, 0) == 5);
+  BOOST_TEST(tn_window_positions(8, 3, 2, 1, 1, 0) == 4);
+  BOOST_TEST(tn_window_positions(8, 3, 2, 1, 1, 1) == 5);
+  BOOST_TEST(tn_window_positions(6, 2, 1, 0, 2, 0) == 4);
+  BOOST_TEST(tn_window_positions(2, 3, 1, 0, 1, 0) == 0);  // the window is larger
+  BOOST_TEST(tn_window_positions(2, 3, 2, 0, 1, 1) == 1);  // and begins inside all the same
+  // The last window would start in the padding, or behind an input that is empty.
+  BOOST_TEST(tn_window_positions(3, 2, 3, 1, 1, 1) == 2);
+  BOOST_TEST(tn_window_positions(0, 2, 3, 0, 1, 1) == 0);
+  // Nothing overflows where a dimension of the kernel is one of an expanded tensor.
+  BOOST_TEST(tn_window_positions(9, int64_t{1} << 62, 1, 0, 2147483647, 0) == 0);
+  auto wide = tensor({6, 2, int64_t{1} << 31, 2});
+  Ask("conv2d")
+      .in(tensor({2, 4, 9, 6}))
+      .in(wide)
+      .out(tensor({2, 6, 5, 4}))
+      .pair("stride", 2, 1)
+      .pair("padding", 1, 0)
+      .pair("dilation", 1, 2)
+      .set("groups", 2)
+      .refused(ConvRequest::from, "a kernel has 1 to 2^31 - 1 rows and columns");
+}
+
 BOOST_AUTO_TEST_CASE(normalizations) {
   const auto of = BatchNormRequest::from;
   Ask good = batch_norm(true);

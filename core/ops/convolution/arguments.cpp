@@ -10,6 +10,7 @@
 #include <tenon/core/ops/linalg/precision.h>
 #include <tenon/core/ops/rules.h>
 #include <tenon/core/ops/shape.h>
+#include <tenon/plugins/abi/windows.h>
 
 namespace tenon {
 
@@ -118,8 +119,8 @@ Shape convolved_shape(const char* op, const Shape& x, const Shape& weight,
   Shape result = x;
   result[1] = weight[0];
   for (size_t d = 2; d < x.size(); ++d) {
-    result[d] = window_positions(x[d], weight[d], windows.stride[d - 2], windows.padding[d - 2],
-                                 windows.dilation[d - 2]);
+    result[d] = tn_window_positions(x[d], weight[d], windows.stride[d - 2], windows.padding[d - 2],
+                                    windows.dilation[d - 2], 0);
     if (weight[d] < 1 || result[d] < 1)
       refuse(
           fmt::format("the kernel of a weight of shape {} (with dilation {}) is larger than the "

@@ -19,18 +19,6 @@ void check_sizes(const char* op, const char* name, const Shape& sizes, int64_t l
                                  small ? least : most, sizes));
 }
 
-int64_t window_positions(int64_t size, int64_t kernel, int64_t stride, int64_t padding,
-                         int64_t dilation, bool ceil_mode) {
-  // The kernel may be a dimension of an expanded weight, so its product with the dilation needs
-  // more than 64 bits.
-  __extension__ using Wide = __int128;
-  const Wide free = Wide{size} + 2 * Wide{padding} - Wide{dilation} * (kernel - 1) - 1;
-  if (free < 0) return ceil_mode && free + stride - 1 >= 0 ? 1 : 0;
-  auto positions = static_cast<int64_t>((free + (ceil_mode ? stride - 1 : 0)) / stride + 1);
-  // No window starts in the padding behind the input.
-  return ceil_mode && Wide{positions - 1} * stride >= size + padding ? positions - 1 : positions;
-}
-
 bool a_window_misses(int64_t size, int64_t kernel, int64_t stride, int64_t padding,
                      int64_t dilation, int64_t positions) {
   if (size == 0) return positions > 0;

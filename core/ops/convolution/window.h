@@ -9,13 +9,8 @@ namespace tenon {
 // which plugins can compute sizes and offsets in a plane without overflow.
 void check_sizes(const char* op, const char* name, const Shape& sizes, int64_t least);
 
-// Returns the number of positions of a window along one axis, as PyTorch's pooling_output_shape
-// does, or 0 if the window is larger than the padded input.
-int64_t window_positions(int64_t size, int64_t kernel, int64_t stride, int64_t padding,
-                         int64_t dilation, bool ceil_mode = false);
-
-// Returns whether one of `positions` such windows has all of its elements on the padding, where
-// there is no value to take.
+// Returns whether one of the `positions` of a window (tn_window_positions) has all of its elements
+// on the padding, where there is no value to take.
 bool a_window_misses(int64_t size, int64_t kernel, int64_t stride, int64_t padding,
                      int64_t dilation, int64_t positions);
 

@@ -5,6 +5,7 @@
 #include <tenon/core/ops/pooling/pool.h>
 #include <tenon/core/ops/rules.h>
 #include <tenon/core/ops/shape.h>
+#include <tenon/plugins/abi/windows.h>
 
 namespace tenon {
 
@@ -72,7 +73,7 @@ std::string PoolWindows::count(Shape& x, bool dilated) const {
   for (size_t d = 0; d < dims(); ++d) {
     int64_t& size = x[first + d];
     const int64_t extent = size;
-    size = window_positions(extent, kernel[d], stride[d], padding[d], dilation[d], ceil_mode);
+    size = tn_window_positions(extent, kernel[d], stride[d], padding[d], dilation[d], ceil_mode);
     if (size < 1)
       return fmt::format(
           "a kernel of size {}{} is larger than the padded input: shape {}, padding {}", kernel,

@@ -2,10 +2,12 @@
 // once for every plugin.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <string>
 
+#include <tenon/plugins/abi/windows.h>
 #include <tenon/plugins/sdk/requests/checks.h>
 #include <tenon/plugins/sdk/requests/precision.h>
 
@@ -41,15 +43,6 @@ struct ConvRequest {
   static ConvRequest from(const Request& request);
   // Reads the same for a plugin that looks at the strides of the output, too.
   static ConvRequest from_any_order(const Request& request);
-
- private:
-  // Returns the number of positions of a window along a dimension, or -1 if the window is larger.
-  static int64_t positions(int64_t size, int64_t kernel, int64_t stride, int64_t padding,
-                           int64_t dilation) {
-    if (kernel > std::numeric_limits<int32_t>::max()) return -1;  // of a weight that is expanded
-    const int64_t room = size + 2 * padding - dilation * (kernel - 1) - 1;
-    return kernel < 1 || room < 0 ? -1 : room / stride + 1;
-  }
 };
 
 // Returns which tensor the operator of a request computes.
@@ -104,9 +97,12 @@ inline ConvRequest ConvRequest::from_any_order(const Request& request) {
                       kind,
                       kind == ConvKind::forward && request.has_input(2),
                       may_use_tf32(request, x.dtype)};
+  const auto [least, most] = std::minmax(r.kh, r.kw);  // of a weight that may be expanded
+  if (least < 1 || most > std::numeric_limits<int32_t>::max())
+    invalid("a kernel has 1 to 2^31 - 1 rows and columns; found " + found);
   if (y.shape[0] != r.n || y.shape[1] != o || r.oh < 1 || r.ow < 1 ||
-      r.oh != positions(r.h, r.kh, r.sh, r.ph, r.dh) ||
-      r.ow != positions(r.w, r.kw, r.sw, r.pw, r.dw))
+      r.oh != tn_window_positions(r.h, r.kh, r.sh, r.ph, r.dh, 0) ||
+      r.ow != tn_window_positions(r.w, r.kw, r.sw, r.pw, r.dw, 0))
     invalid("shapes do not fit together; found " + found);
   if (r.bias) require_bias(request.input(2), o, r.dtype);
   return r;

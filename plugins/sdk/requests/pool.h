@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include <tenon/plugins/abi/windows.h>
 #include <tenon/plugins/sdk/requests/checks.h>
 
 namespace tenon::sdk {
@@ -43,16 +44,6 @@ struct PoolRequest {
   void read_windows(const Request& request, PoolWindows windows);
 };
 
-// Returns the number of positions of windows along a dimension of `in` elements, as PyTorch counts
-// them: with ceil_mode the last one may reach beyond the padding, but does not start there.
-inline int64_t pooled_size(int64_t in, int64_t kernel, int64_t stride, int64_t padding,
-                           int64_t dilation, bool ceil_mode) {
-  const int64_t room = in + 2 * padding - dilation * (kernel - 1) - 1;
-  if (room < 0 && !(ceil_mode && room + stride - 1 >= 0)) return 0;
-  const int64_t out = (room + (ceil_mode ? stride - 1 : 0)) / stride + 1;
-  return ceil_mode && (out - 1) * stride >= in + padding ? out - 1 : out;
-}
-
 inline void PoolRequest::read_windows(const Request& request, PoolWindows windows) {
   const auto kernel = get_pair(request, "kernel_size", 1), stride = get_pair(request, "stride", 1),
              padding = get_pair(request, "padding", 0);
@@ -65,8 +56,8 @@ inline void PoolRequest::read_windows(const Request& request, PoolWindows window
   }
   if (ph * 2 > kh || pw * 2 > kw) invalid("padding is at most half of the kernel");
   const bool ceil_mode = request.get_bool("ceil_mode");
-  if (oh != pooled_size(h, kh, sh, ph, dh, ceil_mode) ||
-      ow != pooled_size(w, kw, sw, pw, dw, ceil_mode))
+  if (oh != tn_window_positions(h, kh, sh, ph, dh, ceil_mode) ||
+      ow != tn_window_positions(w, kw, sw, pw, dw, ceil_mode))
     invalid("an output of {} x {} does not fit an input of {} x {}", oh, ow, h, w);
 }
 
