@@ -97,6 +97,18 @@ BOOST_AUTO_TEST_CASE(positions_of_windows) {
       .refused(ConvRequest::from, "a kernel has 1 to 2^31 - 1 rows and columns");
 }
 
+BOOST_AUTO_TEST_CASE(planes_without_elements_have_no_average) {
+  const auto adaptive = [](const tn_tensor_desc& x, const tn_tensor_desc& y) {
+    return Ask("adaptive_avg_pool2d").in(x).out(y);
+  };
+  const auto of = [](const Request& request) {
+    return PoolRequest::from(request, request.input(0), request.output(0), PoolWindows::none);
+  };
+  BOOST_TEST(adaptive(tensor({2, 3, 5, 4}), tensor({2, 3, 2, 2})).read(of).planes == 6);
+  adaptive(tensor({2, 3, 0, 4}), tensor({2, 3, 2, 2})).refused(of, "no elements to average");
+  BOOST_TEST(adaptive(tensor({0, 3, 0, 4}), tensor({0, 3, 2, 2})).read(of).planes == 0);
+}
+
 BOOST_AUTO_TEST_CASE(normalizations) {
   const auto of = BatchNormRequest::from;
   Ask good = batch_norm(true);

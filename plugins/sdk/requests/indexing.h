@@ -58,6 +58,13 @@ struct GatherRequest {
   static GatherRequest from(const Request& request);
 };
 
+// Requires that an index is no larger than x but along `dim`.
+inline void require_within(const tn_tensor_desc& index, const tn_tensor_desc& x, size_t dim) {
+  for (uint32_t d = 0; d < x.rank; ++d)
+    if (d != dim && index.shape[d] > x.shape[d])
+      invalid("an index {} reaches beyond {} along dim {}", shape_text(index), shape_text(x), d);
+}
+
 inline GatherRequest GatherRequest::from(const Request& request) {
   require_op(request, {"gather", "gather_backward"});
   const bool backward = request.op() == "gather_backward";
@@ -70,9 +77,7 @@ inline GatherRequest GatherRequest::from(const Request& request) {
   if (!same_shape(taken, index) || taken.dtype != x.dtype)
     invalid("what is taken by an index {} has its shape and the dtype of what it indexes; found {}",
             shape_text(index), shape_text(taken));
-  for (uint32_t d = 0; d < x.rank; ++d)
-    if (d != dim && index.shape[d] > x.shape[d])
-      invalid("an index {} reaches beyond {} along dim {}", shape_text(index), shape_text(x), d);
+  require_within(index, x, dim);
   return {x.dtype, index.dtype, dim, x.shape[dim], x.strides[dim], without_dim(x, index, dim)};
 }
 
@@ -120,9 +125,7 @@ inline ScatterRequest ScatterRequest::from(const Request& request) {
   if (y.rank == 0 || y.rank != index.rank || !same_shape(index, src))
     invalid("index and src have one shape, and as many dimensions as x");
   const size_t dim = dim_of(request, y);
-  for (uint32_t d = 0; d < y.rank; ++d)
-    if (d != dim && index.shape[d] > y.shape[d])
-      invalid("an index {} reaches beyond {} along dim {}", shape_text(index), shape_text(y), d);
+  require_within(index, y, dim);
   const auto reduce = scatter_reduce_of(request);
   return {x.dtype,
           index.dtype,

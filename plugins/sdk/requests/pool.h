@@ -12,7 +12,7 @@ namespace tenon::sdk {
 
 // Says which attributes a request has.
 enum class PoolWindows {
-  none,      // of adaptive pooling, or where they do not matter
+  none,      // of adaptive pooling
   averaged,  // kernel_size, stride, padding, ceil_mode, count_include_pad
   dilated,   // kernel_size, stride, padding, ceil_mode, dilation
 };
@@ -76,7 +76,10 @@ inline PoolRequest PoolRequest::from_any_order(const Request& request, const tn_
   if (large.dtype != small.dtype) invalid("input and output have one dtype");
   PoolRequest p{large.shape[0] * large.shape[1], large.shape[2], large.shape[3], small.shape[2],
                 small.shape[3]};
-  if (windows != PoolWindows::none) p.read_windows(request, windows);
+  if (windows != PoolWindows::none)
+    p.read_windows(request, windows);
+  else if (numel(small) > 0 && p.in_size() == 0)
+    invalid("the planes have no elements to average");
   return p;
 }
 

@@ -252,7 +252,6 @@ tn_plan* make_adaptive(tn_device*, const Request& request) {
   Pool p(request, back ? out : in, back ? in : out, PoolWindows::none);
   require_contiguous(in);
   if (sdk::numel(out) == 0) return empty_plan();
-  if (!back && p.in_size() == 0) sdk::invalid("the input has no elements to average");
   return with_float(in.dtype, [&]<class T>(T) {
     return sdk::make_plan(
         [p, back](const tn_run& run) {
