@@ -111,7 +111,7 @@ BOOST_AUTO_TEST_CASE(remainders_of_low_rank) {
 
 // Sizes at which blocks are divided, and where all rows have to be exchanged.
 BOOST_AUTO_TEST_CASE(factors_of_many_sizes) {
-  for (int64_t n : {1, 15, 16, 17, 31, 32, 33, 64, 65, 130}) {
+  for (int64_t n : {1, 15, 16, 17, 31, 32, 33, 64, 65, 130, kSanitized ? 260 : 600}) {
     const Tensor x = flip(sample({n, n}, 0.3) + unit(n) * static_cast<double>(n), 0);
     const auto near = [&](const Tensor& a, const Tensor& b, const char* what) {
       require_near(a, b, static_cast<double>(n * n), std::string(what) + std::to_string(n));
@@ -120,7 +120,9 @@ BOOST_AUTO_TEST_CASE(factors_of_many_sizes) {
     near(matmul(x, solve(x, b)), b, "solve ");
     near(matmul(x, inv(x)), unit(n), "inv ");
     const Tensor definite = matmul(x, turn(x)) / static_cast<double>(n);
-    const Tensor l = cholesky(definite);
+    // What is not to be read is NaN.
+    const Tensor above = triu(ones({n, n}, f64), 1).to(boolean);
+    const Tensor l = cholesky(where(above, kNaN, definite));
     near(matmul(l, turn(l)), definite, "cholesky ");
     BOOST_TEST(difference_of(l, tril(l)) == 0);
     near(turn(cholesky(definite, true)), l, "cholesky, upper ");
@@ -130,12 +132,10 @@ BOOST_AUTO_TEST_CASE(factors_of_many_sizes) {
         Tensor t = upper ? triu(x) : tril(x);
         t = t / static_cast<double>(n * n) + unit(n);
         const Tensor read = unit_diagonal ? t - diag(diagonal(t)) + unit(n) : t;
-        // What is not to be read is NaN.
-        const Tensor other = where(upper ? tril(ones({n, n}, f64), -1).to(boolean)
-                                         : triu(ones({n, n}, f64), 1).to(boolean),
-                                   kNaN, t);
-        near(matmul(read, solve_triangular(other, b, upper, true, unit_diagonal)), b,
-             "triangular ");
+        const Tensor other = where(upper ? turn(above) : above, kNaN, t);
+        for (const Tensor& right : {b, b.narrow(1, 0, 1)})
+          near(matmul(read, solve_triangular(other, right, upper, true, unit_diagonal)), right,
+               "triangular ");
       }
   }
 }
@@ -163,6 +163,20 @@ BOOST_AUTO_TEST_CASE(lu_of_all_shapes) {
   require_values(lu, {2, 2}, {2, 4, 0.5, 0});
   require_values(pivots, {2}, {2, 2});
   BOOST_CHECK(pivots.dtype() == i32);
+  // The first of the largest elements leads, and a NaN only where no row has to be exchanged.
+  for (int64_t n : {12, 40}) {
+    Tensor x = sample({n, n}, 0.9);
+    const auto first = [&] { return lu_factor(x).pivots[0].item(); };
+    for (int64_t row : {9, 7}) x[row][0].fill_(row - 20);
+    for (int64_t row : {10, 11}) x[row][0].fill_(13);
+    BOOST_TEST(first() == 8);
+    x[1][0].fill_(kNaN);
+    BOOST_TEST(first() == 8);
+    x[7][0].fill_(-11);
+    BOOST_TEST(first() == 11);
+    x[0][0].fill_(kNaN);
+    BOOST_TEST(first() == 1);
+  }
   require_error<IndexError>(
       [&] {
         lu_solve(lu, ints({1, 3}, {2}).to(i32), unit(2)).to_vector<double>();
