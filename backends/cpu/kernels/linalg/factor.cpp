@@ -18,6 +18,8 @@ constexpr int64_t kTinyCholesky = 16, kTinyLu = 12;
 // Sizes up to which matrices are no longer divided: triangular ones, those of Cholesky, columns of
 // LU, and triangular ones with one right-hand side.
 constexpr int64_t kSmallTriangle = 128, kSmallCholesky = 128, kFewColumns = 16, kLargeVector = 512;
+// Right-hand sides from which on the diagonal is inverted.
+constexpr int64_t kManyColumns = 8;
 // Rows of a triangular matrix that are solved one after the other for one right-hand side.
 constexpr int64_t kVectorRows = 16;
 // Multiply-adds and terms of products from which on Eigen's are faster, because its operands are
@@ -53,6 +55,16 @@ void solve_vector(MatrixView<const T> a, int64_t n, T* x, bool upper, bool unit,
       for (int64_t t = upper ? i : r + 1; t < (upper ? r : i + rows); ++t) x[t] -= a(t, r) * value;
     }
   }
+}
+
+// Whether all elements of the diagonal have inverses by which to multiply.
+template <class T>
+bool find_inverses(MatrixView<const T> a, int64_t n, T* inverses) {
+  for (int64_t i = 0; i < n; ++i) {
+    inverses[i] = 1 / a(i, i);
+    if (!std::isnormal(a(i, i)) || !std::isnormal(inverses[i])) return false;
+  }
+  return true;
 }
 
 // The lower triangle of a small matrix becomes L.
@@ -250,9 +262,11 @@ void Factorizer<T>::subtract_product(int64_t m, int64_t n, int64_t k, ConstView 
 template <class T>
 void Factorizer<T>::solve_lower(ConstView a, int64_t n, View b, int64_t k, bool unit) const {
   if (n <= kSmallTriangle) {
-    const int64_t panels = parts_of(k, kPanelColumns<T>);
-    return share(panels, n * n / 2 * kPanelColumns<T>,
-                 [&](int64_t panel) { solve_panel<T>(panel, a, n, b, k, unit); });
+    T inverses[kSmallTriangle];
+    const bool multiply = !unit && k >= kManyColumns && find_inverses(a, n, inverses);
+    return share(parts_of(k, kPanelColumns<T>), n * n / 2 * kPanelColumns<T>, [&](int64_t panel) {
+      solve_panel<T>(panel, a, n, b, k, unit, multiply ? inverses : nullptr);
+    });
   }
   const int64_t h = half(n), rest = n - h;
   solve_lower(a, h, b, k, unit);

@@ -31,6 +31,7 @@ struct RegisterRows {
   int64_t c_row;
   int64_t columns;
   bool solves = false, unit = false;
+  const T* inverses = nullptr;  // of the diagonal; without them, it is divided by
 
   template <int Count>
   void run() const {
@@ -67,9 +68,10 @@ struct RegisterRows {
 #pragma GCC unroll 8
       for (int r = 0; r < Count; ++r, p += a.col) {
         if (!unit) {
-          const Vec<T> pivot = splat(p[r * a.row]);
+          const Vec<T> factor = splat(inverses ? inverses[r] : p[r * a.row]);
 #pragma GCC unroll 2
-          for (int v = 0; v < Vectors; ++v) x[r][v] /= pivot;
+          for (int v = 0; v < Vectors; ++v)
+            x[r][v] = inverses ? x[r][v] * factor : x[r][v] / factor;
         }
 #pragma GCC unroll 8
         for (int s = r + 1; s < Count; ++s) {
@@ -147,15 +149,16 @@ void subtract_panel(int64_t j, int64_t begin, int64_t end, int64_t n, int64_t k,
 // b (n, k) = a^-1 b for panel `j`, n <= kPanelRows, where the lower triangle of a is read. Rows of
 // b are contiguous.
 template <class T>
-void solve_panel(int64_t j, MatrixView<const T> a, int64_t n, MatrixView<T> b, int64_t k,
-                 bool unit) {
+void solve_panel(int64_t j, MatrixView<const T> a, int64_t n, MatrixView<T> b, int64_t k, bool unit,
+                 const T* inverses) {
   alignas(64) T panel[kPanelRows * kPanelColumns<T>];
   j *= kPanelColumns<T>;
   const int64_t columns = std::min(kPanelColumns<T>, k - j),
                 step = columns > kWidth<T> ? kPanelColumns<T> : kWidth<T>;
   pack_panel<T>(b.at(0, j), n, columns, panel);
   for_register_rows(0, n, [&](int64_t i, auto rows) {
-    RegisterRows<T>{i, a.at(i, 0), panel, step, panel + i * step, step, step, true, unit}
+    RegisterRows<T>{i,    a.at(i, 0), panel, step, panel + i * step,
+                    step, step,       true,  unit, inverses ? inverses + i : nullptr}
         .template run<rows()>();
   });
   unpack_panel<T>(panel, n, columns, b.at(0, j));
