@@ -6,46 +6,13 @@
 #include <tenon/core/autograd/function.h>
 #include <tenon/core/ops/linalg.h>
 #include <tenon/core/ops/pointwise.h>
-#include <tenon/core/ops/recurrent/layers.h>
+#include <tenon/core/ops/recurrent/loop.h>
 #include <tenon/core/ops/reduction.h>
 #include <tenon/core/ops/shape.h>
 
 namespace tenon {
 
 namespace {
-
-// The inputs of all steps, in the order in which they are made.
-struct Loop {
-  const RecurrentKind& kind;
-  Tensor input_gates, weight_hh, bias_hh;
-  bool reverse;
-  std::vector<RecurrentStep> steps;
-  std::vector<std::vector<Tensor>> next;  // the states after each
-  std::vector<Tensor> outputs;
-
-  int64_t length() const { return input_gates.size(0); }
-  int64_t time_of(int64_t step) const { return reverse ? length() - 1 - step : step; }
-
-  // Returns the states after the last step. `keep`: for a backward pass.
-  std::vector<Tensor> run(std::vector<Tensor> states, bool keep) {
-    for (int64_t i = 0; i < length(); ++i) {
-      RecurrentStep step{input_gates.select(0, time_of(i)), linear(states[0], weight_hh, bias_hh),
-                         std::move(states)};
-      if (kind.adds_gates)
-        step.input_gates = step.hidden_gates = step.input_gates + step.hidden_gates;
-      states = kind.step(step);
-      outputs.push_back(states[0]);
-      if (!keep) continue;
-      steps.push_back(std::move(step));
-      next.push_back(states);
-    }
-    return states;
-  }
-};
-
-Tensor sum_of(const Tensor& a, const Tensor& b) {
-  return !a.defined() ? b : !b.defined() ? a : a + b;
-}
 
 // Null where the tensor is undefined.
 std::vector<const Tensor*> inputs_of(std::span<const Tensor> tensors) {
@@ -56,8 +23,8 @@ std::vector<const Tensor*> inputs_of(std::span<const Tensor> tensors) {
 
 struct Sequence {
   // What the operator of all steps returns, without what only its gradient reads unless that is
-  // `wanted`; nothing where no plugin offers it. Half types take the single steps, whose products
-  // may be made in the half type.
+  // `wanted`; nothing where the kind has none. Half types take the single steps, whose products may
+  // be made in the half type.
   static std::vector<Tensor> at_once(const RecurrentKind& kind, std::span<const Tensor> arguments,
                                      bool reverse, bool wanted) {
     const DType type = dtype_of(arguments[0]);
@@ -65,9 +32,7 @@ struct Sequence {
     const auto inputs = inputs_of(arguments);
     const Attrs attrs = Attrs().set("reverse", reverse);
     const uint32_t results = (2u << kind.states) - 1;
-    const Call call{*kind.sequence, inputs, attrs, {}, wanted ? ~0u : results};
-    if (is_decomposed(call)) return {};
-    return run_all(call);
+    return run_all({*kind.sequence, inputs, attrs, {}, wanted ? ~0u : results});
   }
 
   // Returns the outputs and the states after the last step.
@@ -91,7 +56,7 @@ struct Sequence {
       return all;
     }
     context.save("at_once", false);
-    Loop loop{*kind, input_gates, weight_hh, bias_hh, reverse, {}, {}, {}};
+    RecurrentLoop loop{*kind, input_gates, weight_hh, bias_hh, reverse};
     std::vector<Tensor> results = {Tensor()};
     for (auto& state : loop.run(states, wanted)) results.push_back(state);
     results[0] = by_time(loop.outputs, loop.reverse);
@@ -106,10 +71,10 @@ struct Sequence {
 
   // The steps as they were made; while gradients are recorded, made again from the arguments, whose
   // history is known.
-  static Loop loop_of(autograd::Context& context) {
+  static RecurrentLoop loop_of(autograd::Context& context) {
     const RecurrentKind& kind = *context.get<const RecurrentKind*>("kind");
     auto saved = context.saved_tensors().begin();
-    Loop loop{kind, saved[0], saved[1], saved[2], context.get<bool>("reverse"), {}, {}, {}};
+    RecurrentLoop loop{kind, saved[0], saved[1], saved[2], context.get<bool>("reverse")};
     const auto count = static_cast<std::ptrdiff_t>(kind.states);
     std::vector<Tensor> states(saved + 3, saved + 3 + count);
     if (grad_enabled()) {
@@ -152,28 +117,12 @@ struct Sequence {
 
   static std::vector<Tensor> backward(autograd::Context& context, std::span<const Tensor> grads) {
     if (context.get<bool>("at_once") && !grad_enabled()) return backward_at_once(context, grads);
-    const Loop loop = loop_of(context);
-    const size_t length = loop.steps.size();
-    std::vector<Tensor> states(grads.begin() + 1, grads.end()), input(length), hidden(length),
-        before(length);
-    for (size_t i = length; i-- > 0;) {
-      const RecurrentStep& step = loop.steps[i];
-      if (grads[0].defined())
-        states[0] = sum_of(states[0], grads[0].select(0, loop.time_of(static_cast<int64_t>(i))));
-      auto g = loop.kind.step_backward(states, step, loop.next[i]);
-      states = std::move(g.states);
-      states[0] = sum_of(states[0], matmul(g.hidden_gates, loop.weight_hh));
-      input[i] = g.input_gates;
-      hidden[i] = g.hidden_gates;
-      before[i] = step.states[0];
-    }
-    const Tensor of_input = by_time(std::move(input), loop.reverse);
-    const Tensor of_hidden =
-        loop.kind.adds_gates ? of_input : by_time(std::move(hidden), loop.reverse);
-    std::vector<Tensor> result = {Tensor(), Tensor(), of_input,
-                                  weight_grad(of_hidden, by_time(std::move(before), loop.reverse)),
-                                  loop.bias_hh.defined() ? sum(of_hidden, {0, 1}) : Tensor()};
-    result.insert(result.end(), states.begin(), states.end());
+    const RecurrentLoop loop = loop_of(context);
+    const auto g = loop.backward(grads);
+    std::vector<Tensor> result = {Tensor(), Tensor(), g.input_gates,
+                                  weight_grad(g.hidden_gates, loop.hidden_before()),
+                                  loop.bias_hh.defined() ? sum(g.hidden_gates, {0, 1}) : Tensor()};
+    result.insert(result.end(), g.states.begin(), g.states.end());
     return result;
   }
 

@@ -37,6 +37,7 @@ struct RecurrentKind {
   // All steps as one operator and its gradient, of which only one that adds its gates has any.
   const Op *sequence = nullptr, *sequence_backward = nullptr;
 };
+extern const RecurrentKind lstm_kind;
 
 // Inputs: input_gates, weight_hh, bias_hh?, h, c. Outputs: y, h and c after the last step, and of
 // each step the cell after it and the sums of its gates.

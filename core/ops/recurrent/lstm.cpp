@@ -106,17 +106,17 @@ RecurrentStepGrads step_lstm_backward(const std::vector<Tensor>& grads, const Re
   lstm_step_backward(grads[0], grads[1], step.input_gates, step.states[1], g);
   return {g[0], g[0], {Tensor(), g[1]}};
 }
-constexpr RecurrentKind kLstm = {"lstm",
-                                 4,
-                                 2,
-                                 true,
-                                 true,
-                                 step_lstm,
-                                 step_lstm_backward,
-                                 &lstm_sequence_op,
-                                 &lstm_sequence_backward_op};
-
 }  // namespace
+
+constinit const RecurrentKind lstm_kind = {"lstm",
+                                           4,
+                                           2,
+                                           true,
+                                           true,
+                                           step_lstm,
+                                           step_lstm_backward,
+                                           &lstm_sequence_op,
+                                           &lstm_sequence_backward_op};
 
 Tensor run_projected(const Tensor& input_gates, const Tensor& weight_hh, const Tensor& weight_hr,
                      bool reverse, std::vector<Tensor>& states) {
@@ -144,7 +144,7 @@ std::tuple<Tensor, Tensor, Tensor> lstm(const Tensor& x, const Tensor& h0, const
   if (const Autocasting cast{"lstm", {&x, &h0, &c0}})
     return lstm(cast(x), cast(h0), cast(c0), cast(weights), options);
   const Tensor initial[] = {h0, c0};
-  auto result = run_layers(kLstm, x, initial, weights, options);
+  auto result = run_layers(lstm_kind, x, initial, weights, options);
   return {result.y, result.states[0], result.states[1]};
 } catch (const Error&) {
   rethrow_in("lstm");

@@ -1,10 +1,10 @@
-// lstm_sequence, all steps of a layer at once, where a plugin offers that (layers.h). It is not
-// recorded: the loop of which it is a part is one node of the graph
-// (core/autograd/recurrent_sequence.cpp).
+// lstm_sequence, all steps of a layer as one operator (layers.h). It is not recorded: the function
+// that runs it is one node of the graph (core/autograd/recurrent_sequence.cpp). Where no plugin
+// offers it, it is the loop over single steps.
 #include <tenon/core/format.h>
 #include <tenon/core/ops/linalg.h>
 #include <tenon/core/ops/pointwise.h>
-#include <tenon/core/ops/recurrent/layers.h>
+#include <tenon/core/ops/recurrent/loop.h>
 #include <tenon/core/ops/rules.h>
 #include <tenon/core/ops/shape.h>
 
@@ -29,19 +29,17 @@ void infer_lstm_sequence(Infer& infer) {
 }
 
 void decompose_lstm_sequence(const Call& call, Outputs& out) {
-  const bool reverse = call.attrs.get_bool("reverse");
-  Tensor h = call.in(3), c = call.in(4);
-  std::vector<Tensor> y, cells, sums;
-  for (auto& input : in_order(call.in(0), reverse)) {
-    sums.push_back(input + linear(h, call.in(1), call.optional(2)));
-    std::tie(h, c) = lstm_step(sums.back(), c);
-    y.push_back(h);
-    cells.push_back(c);
-  }
-  out = {by_time(y, reverse), h, c};
+  RecurrentLoop loop{lstm_kind, call.in(0), call.in(1), call.optional(2),
+                     call.attrs.get_bool("reverse")};
+  const bool keep = (call.wanted & 24) != 0;
+  const auto last = loop.run({call.in(3), call.in(4)}, keep);
+  out = {by_time(loop.outputs, loop.reverse), last[0], last[1]};
   out.resize(5);
-  if (call.wanted & 8) out[3] = by_time(cells, reverse);
-  if (call.wanted & 16) out[4] = by_time(sums, reverse);
+  std::vector<Tensor> cells, sums;
+  for (auto& states : loop.next) cells.push_back(states[1]);
+  for (auto& step : loop.steps) sums.push_back(step.hidden_gates);
+  if (call.wanted & 8) out[3] = by_time(std::move(cells), loop.reverse);
+  if (call.wanted & 16) out[4] = by_time(std::move(sums), loop.reverse);
 }
 
 void infer_lstm_sequence_backward(Infer& infer) {
@@ -53,28 +51,21 @@ void infer_lstm_sequence_backward(Infer& infer) {
 }
 
 void decompose_lstm_sequence_backward(const Call& call, Outputs& out) {
-  const bool reverse = call.attrs.get_bool("reverse");
-  const auto sums = in_order(call.in(3), reverse), cells = in_order(call.in(4), reverse);
-  std::vector<Tensor> gy(sums.size()), gates(sums.size()), before;
-  if (call.has(0)) gy = in_order(call.in(0), reverse);
-  Tensor gh = call.optional(1), gc = call.optional(2);
-  for (size_t i = sums.size(); i-- > 0;) {
-    if (gy[i].defined()) gh = gh.defined() ? gh + gy[i] : gy[i];
-    Tensor g[2];
-    if (!gh.defined() && !gc.defined()) gh = zeros_like(call.in(5));
-    lstm_step_backward(gh, gc, sums[i], i == 0 ? call.in(5) : cells[i - 1], g);
-    gates[i] = g[0];
-    gh = matmul(g[0], call.in(6));
-    gc = g[1];
+  const Tensor &gates = call.in(3), &all_cells = call.in(4), &weight_hh = call.in(6);
+  RecurrentLoop loop{lstm_kind, gates, weight_hh, {}, call.attrs.get_bool("reverse")};
+  const int64_t n = shape_of(weight_hh)[1];
+  const auto sums = in_order(gates, loop.reverse), cells = in_order(all_cells, loop.reverse),
+             hidden = in_order(sigmoid(gates.narrow(2, 3 * n, n)) * tanh(all_cells), loop.reverse);
+  std::vector<Tensor> states = {call.in(7), call.in(5)};
+  for (size_t i = 0; i < sums.size(); ++i) {
+    loop.steps.push_back({sums[i], sums[i], std::move(states)});
+    states = {hidden[i], cells[i]};
+    loop.next.push_back(states);
   }
-  out = {by_time(gates, reverse), gh, gc};
-  out.resize(4);
-  if (!(call.wanted & 8)) return;
-  const int64_t n = shape_of(call.in(5))[1];
-  before = in_order(sigmoid(call.in(3).narrow(2, 3 * n, n)) * tanh(call.in(4)), reverse);
-  before.insert(before.begin(), call.in(7));
-  before.pop_back();
-  out[3] = by_time(before, reverse);
+  std::vector<Tensor> grads = {call.optional(0), call.optional(1), call.optional(2)};
+  if (!call.has(0) && !call.has(1) && !call.has(2)) grads[1] = zeros_like(call.in(5));
+  auto g = loop.backward(grads);
+  out = {g.input_gates, g.states[0], g.states[1], loop.hidden_before()};
 }
 
 }  // namespace
