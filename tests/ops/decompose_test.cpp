@@ -1,9 +1,17 @@
 // A backend that offers simple operators only (tests/ops/primitives) gives the same results: the
 // core makes the others of them.
+#include <algorithm>
+#include <string>
+
 #include <tenon/conformance/driver.h>
+#include <tenon/core/autograd/autograd.h>
 #include <tenon/core/ops/indexing.h>
 #include <tenon/core/ops/optimizer.h>
+#include <tenon/core/ops/pointwise.h>
+#include <tenon/core/ops/recurrent.h>
+#include <tenon/core/ops/reduction.h>
 #include <tenon/core/ops/shape.h>
+#include <tenon/core/runtime/dispatch_stats.h>
 #include <tenon/plugins/host/registry.h>
 
 #include "ops/check.h"
@@ -83,6 +91,31 @@ BOOST_AUTO_TEST_CASE(whole_powers_without_a_kernel_for_them) {
     for (int64_t base : {0, 1, -1, 7})
       require_equal(pow(base, b.to(device)).to(Device()), pow(base, b));
   }
+}
+
+// Where a sequence is no operator, it is made of steps, with the same results.
+BOOST_AUTO_TEST_CASE(an_lstm_is_made_of_its_steps) {
+  const auto result = [](const Device& where) {
+    const auto on = [&](const Shape& shape, double phase) {
+      return sample(shape, phase).to(f32).to(where).requires_grad_();
+    };
+    const std::vector<Tensor> args = {on({4, 2, 3}, 0.1), on({1, 2, 5}, 0.2), on({1, 2, 5}, 0.3),
+                                      on({20, 3}, 0.4),   on({20, 5}, 0.5),   on({20}, 0.6),
+                                      on({20}, 0.7)};
+    const auto [y, h, c] = lstm(args[0], args[1], args[2], {args.begin() + 3, args.end()});
+    const Tensor loss = sum(square(y)) + sum(h * c);
+    std::vector<Tensor> all = grad(std::span(&loss, 1), args);
+    for (auto& t : {y, h, c}) all.push_back(t.detach());
+    return all;
+  };
+  count_dispatch();
+  reset_dispatch_stats();
+  const auto found = result(Device(device)), expected = result(Device("cpu"));
+  const DispatchStats stats = dispatch_stats();
+  count_dispatch(false);
+  for (const std::string op : {"lstm_sequence", "lstm_sequence_backward"})
+    BOOST_TEST(std::ranges::count(stats.decomposed, op, &DispatchStats::Detours::op) == 1, op);
+  for (size_t i = 0; i < found.size(); ++i) require_equal(found[i].to("cpu"), expected[i], 1e-5);
 }
 
 // What is put together piece by piece has no values where a piece was never made.
