@@ -91,14 +91,52 @@ Tensor below_diagonal(const Tensor& x, int64_t diagonal) {
   return ge(unsqueeze(arange(first, first + rows, 1, options), 1), arange(0, cols, 1, options));
 }
 
-void require_two_dims(const char* op, const Tensor& x) {
-  require_tensor(op, x);
+Tensor zero_like(const Tensor& x) { return constant(0, dtype_of(x), device_read_on(x)); }
+
+// ---- triangles, with the attribute "diagonal"
+
+void infer_triangle(Infer& infer) { infer.output(infer.in(0).dtype, infer.in(0).shape); }
+
+void tril_gradient(const GradContext& c, Grads g) {
+  g[0] = tril(c.grad(), c.attrs.get_int("diagonal"));
+}
+void decompose_tril(const Call& call, Outputs& out) {
+  const Tensor& x = call.in(0);
+  out.push_back(where(below_diagonal(x, call.attrs.get_int("diagonal")), x, zero_like(x)));
+}
+const Op tril_op{{
+    .name = "tril",
+    .infer = infer_triangle,
+    .gradient = tril_gradient,
+    .decompose = decompose_tril,
+    .decomposes_halves = true,
+}};
+
+void triu_gradient(const GradContext& c, Grads g) {
+  g[0] = triu(c.grad(), c.attrs.get_int("diagonal"));
+}
+// What is strictly below the diagonal lies on or below the one before.
+void decompose_triu(const Call& call, Outputs& out) {
+  const Tensor& x = call.in(0);
+  out.push_back(where(below_diagonal(x, call.attrs.get_int("diagonal") - 1), zero_like(x), x));
+}
+const Op triu_op{{
+    .name = "triu",
+    .infer = infer_triangle,
+    .gradient = triu_gradient,
+    .decompose = decompose_triu,
+    .decomposes_halves = true,
+}};
+
+Tensor run_triangle(const Op& op, const Tensor& x, int64_t diagonal) {
+  require_tensor(op.name, x);
   if (shape_of(x).size() < 2)
     throw ShapeError(
-        fmt::format("{}: needs at least two dimensions, found shape {}", op, shape_of(x)));
+        fmt::format("{}: needs at least two dimensions, found shape {}", op.name, shape_of(x)));
+  // Beyond the corners nothing changes, and fewer numbers need fewer plans.
+  const int64_t rows = shape_of(x)[-2], cols = shape_of(x)[-1];
+  return run(op, {&x}, Attrs().set("diagonal", std::clamp(diagonal, -rows, cols)));
 }
-
-Tensor zero_like(const Tensor& x) { return constant(0, dtype_of(x), device_read_on(x)); }
 
 }  // namespace
 
@@ -143,17 +181,7 @@ Tensor trace(const Tensor& x) {
   return sum(diagonal(x));
 }
 
-Tensor tril(const Tensor& x, int64_t diagonal) {
-  require_two_dims("tril", x);
-  return where(below_diagonal(x, diagonal), x, zero_like(x));
-}
-
-Tensor triu(const Tensor& x, int64_t diagonal) {
-  require_two_dims("triu", x);
-  // Elements strictly below a diagonal are those on or below the diagonal with the next lower
-  // number.
-  const int64_t before = std::max(diagonal, std::numeric_limits<int64_t>::min() + 1) - 1;
-  return where(below_diagonal(x, before), zero_like(x), x);
-}
+Tensor tril(const Tensor& x, int64_t diagonal) { return run_triangle(tril_op, x, diagonal); }
+Tensor triu(const Tensor& x, int64_t diagonal) { return run_triangle(triu_op, x, diagonal); }
 
 }  // namespace tenon

@@ -80,6 +80,23 @@ BOOST_AUTO_TEST_CASE(diagonals_share_storage_and_copies_do_not) {
   }
 }
 
+// Enough for several threads, as they lie and transposed, in elements of each size.
+BOOST_AUTO_TEST_CASE(triangles_of_many_rows) {
+  const Tensor column = arange(0, 257).reshape({1, 257}), row = arange(0, 300).reshape({300, 1});
+  for (DType dtype : {boolean, bf16, f32, f64}) {
+    const Tensor x = (rand({3, 300, 257}) + 0.5).to(dtype), zero = zeros({}, {.dtype = dtype});
+    const Tensor turned = x.transpose(1, 2).contiguous().transpose(1, 2);
+    for (int64_t diagonal : {-290, -17, 0, 3, 250}) {
+      const Tensor below = where(le(column, row + diagonal), x, zero),
+                   above = where(ge(column, row + diagonal), x, zero);
+      for (const Tensor& from : {x, turned}) {
+        require_equal(tril(from, diagonal), below);
+        require_equal(triu(from, diagonal), above);
+      }
+    }
+  }
+}
+
 BOOST_AUTO_TEST_CASE(the_ends_of_triangles) {
   const int64_t least = std::numeric_limits<int64_t>::min(),
                 most = std::numeric_limits<int64_t>::max();
