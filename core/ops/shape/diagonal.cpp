@@ -118,7 +118,9 @@ void triu_gradient(const GradContext& c, Grads g) {
 // What is strictly below the diagonal lies on or below the one before.
 void decompose_triu(const Call& call, Outputs& out) {
   const Tensor& x = call.in(0);
-  out.push_back(where(below_diagonal(x, call.attrs.get_int("diagonal") - 1), zero_like(x), x));
+  const int64_t diagonal = call.attrs.get_int("diagonal"),
+                before = std::max(diagonal, std::numeric_limits<int64_t>::min() + 1) - 1;
+  out.push_back(where(below_diagonal(x, before), zero_like(x), x));
 }
 const Op triu_op{{
     .name = "triu",
@@ -133,9 +135,9 @@ Tensor run_triangle(const Op& op, const Tensor& x, int64_t diagonal) {
   if (shape_of(x).size() < 2)
     throw ShapeError(
         fmt::format("{}: needs at least two dimensions, found shape {}", op.name, shape_of(x)));
-  // Beyond the corners nothing changes, and fewer numbers need fewer plans.
-  const int64_t rows = shape_of(x)[-2], cols = shape_of(x)[-1];
-  return run(op, {&x}, Attrs().set("diagonal", std::clamp(diagonal, -rows, cols)));
+  // The number as it was given, though nothing changes beyond the corners: cut off there, it would
+  // look to a compiled function as if it followed the size.
+  return run(op, {&x}, Attrs().set("diagonal", diagonal));
 }
 
 }  // namespace
