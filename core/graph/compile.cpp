@@ -153,8 +153,9 @@ KindOfCall* CompiledCalls::State::kind_for(std::span<const Tensor* const> argume
   const bool derived = may_derive(arguments);
   const size_t most = std::max<size_t>(options.max_programs, derived ? kMostDerived : 1);
   Turns& turns_of_these = derived ? derived_turns : turns;
-  const bool waits_for_none = is_look_due(arguments);
-  while (KindOfCall* old = oldest(derived, most)) {
+  KindOfCall* old = oldest(derived, most);
+  const bool waits_for_none = old && !derived && takes_look(arguments);
+  for (; old; old = oldest(derived, most)) {
     if (!waits_for_none && !turns_of_these.goes(*old, most) &&
         !turns_of_these.stays(arguments, sizes))
       return nullptr;

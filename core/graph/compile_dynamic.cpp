@@ -1,5 +1,6 @@
 // How a compiled function finds programs for other sizes than it was recorded with.
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include <fmt/format.h>
@@ -12,23 +13,75 @@ namespace tenon {
 
 namespace graph {
 
-bool KnownDynamic::is_far(const Sizes& sizes) const {
-  for (size_t i = 0; i < sizes.size(); ++i)
-    if (sizes[i] / 2 > largest[i] || sizes[i] < smallest[i] / 2) return true;
-  return false;
+namespace {
+
+// So many sizes that follow from laws are compared first of all, and then one after so many more.
+constexpr uint64_t kFirstLooks = 2, kFirstGap = 4;
+// So many calls in a row are recorded where others wait, without one that a law tells among them.
+constexpr uint64_t kMostVain = 4;
+// So many calls tell what others do at most.
+constexpr size_t kMostCalls = 16;
+
+// Over so many sizes, divisions by numbers up to kMostParts show, and one by `step` does not do the
+// same as one by the next number.
+int64_t least_range(int64_t step) { return std::max(kMostParts, step * (step + 1)); }
+
+}  // namespace
+
+SizesSeen::SizesSeen(std::vector<Sizes> calls) : calls_(std::move(calls)) {
+  for (const int64_t size : calls_[0]) seen_.push_back({size, size});
+  for (auto& call : calls_) note_range(call);
 }
 
-void KnownDynamic::note_seen(const Sizes& sizes) {
+void SizesSeen::note_range(const Sizes& sizes) {
   for (size_t i = 0; i < sizes.size(); ++i) {
-    smallest[i] = std::min(smallest[i], sizes[i]);
-    largest[i] = std::max(largest[i], sizes[i]);
+    OfOne& seen = seen_[i];
+    seen.apart = std::gcd(seen.apart, sizes[i] - seen.smallest);
+    seen.smallest = std::min(seen.smallest, sizes[i]);
+    seen.largest = std::max(seen.largest, sizes[i]);
   }
+}
+
+void SizesSeen::note(const Sizes& sizes) {
+  if (has(sizes)) return;
+  if (calls_.size() == kMost) calls_.erase(calls_.begin());
+  calls_.push_back(sizes);
+  note_range(sizes);
+}
+
+// What lies between others, or not far outside of many of them, is told by them. A size such as
+// n / 16 looks like a constant, or like n / 15, as long as all others lie close together; and what
+// differs for odd sizes, or for those that are no multiples of 8, shows in these only.
+bool SizesSeen::tell(const Sizes& sizes, int64_t step) const {
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    const OfOne& seen = seen_[i];
+    const int64_t size = sizes[i], range = seen.largest - seen.smallest,
+                  outside = std::max(size - seen.largest, seen.smallest - size);
+    if (range == 0 ? size != seen.smallest : (size - seen.smallest) % seen.apart != 0) return false;
+    if (outside <= 0) continue;
+    if (range < least_range(std::max(step, std::min(seen.apart, kMostParts)))) return false;
+    if (size / 2 > seen.largest || size < seen.smallest / 2) return false;
+  }
+  return true;
+}
+
+void KnownDynamic::note_right(const Sizes& sizes) {
+  vain_looks = 0;
+  if (seen.has(sizes)) return;
+  seen.note(sizes);
+  if (++looks < kFirstLooks || derived < next_look) return;
+  next_look = derived + std::clamp<uint64_t>(3 * derived, kFirstGap, kMostUnlooked);
+}
+
+void KnownDynamic::begin_again() {
+  seen = SizesSeen(calls.telling_sizes());
+  looks = next_look = derived = vain_looks = 0;
 }
 
 bool KnownDynamic::may_derive(const Sizes& sizes, std::span<const Tensor* const> arguments,
                               const recording::World& now) const {
-  return calls.is_ready() && calls.knows(sizes) && derived < next_look && !is_far(sizes) &&
-         is_right_in(now) && signature.fits(arguments);
+  return calls.is_ready() && calls.knows(sizes) && !is_look_due(sizes) && is_right_in(now) &&
+         signature.fits(arguments);
 }
 
 }  // namespace graph
@@ -89,15 +142,20 @@ bool CompiledCalls::State::may_derive(std::span<const Tensor* const> arguments) 
   });
 }
 
-bool CompiledCalls::State::is_look_due(std::span<const Tensor* const> arguments) const {
-  if (dynamics.empty()) return false;
+bool CompiledCalls::State::takes_look(std::span<const Tensor* const> arguments) {
   const auto of_call = sizes_of(arguments);
-  if (!of_call) return false;
+  if (dynamics.empty() || !of_call) return false;
   const recording::World now = recording::world();
-  return std::any_of(dynamics.begin(), dynamics.end(), [&](const KnownDynamic& known) {
-    return known.calls.is_ready() && known.is_right_in(now) && known.signature.fits(arguments) &&
-           (known.derived >= known.next_look || known.is_far(*of_call));
-  });
+  bool looks = false;
+  for (auto& known : dynamics) {
+    if (!known.calls.is_ready() || !known.calls.knows(*of_call) || !known.is_look_due(*of_call) ||
+        !known.is_right_in(now) || !known.signature.fits(arguments) ||
+        known.vain_looks == kMostVain)
+      continue;
+    ++known.vain_looks;
+    looks = true;
+  }
+  return looks;
 }
 
 bool CompiledCalls::State::derive(KindOfCall& kind, std::span<const Tensor* const> arguments) {
@@ -126,24 +184,40 @@ bool CompiledCalls::State::derive(KindOfCall& kind, std::span<const Tensor* cons
   return false;
 }
 
-// What a function does differs by size in a way that no law tells. Nothing that was derived counts
-// any more; the second time, nothing is derived from then on.
+// Nothing that was derived counts any more.
+void CompiledCalls::State::forget_derived() {
+  for (auto& kind : kinds) {
+    std::erase_if(kind.programs, [](const KnownProgram& known) { return known.derived; });
+    kind.derived = kind.asked = false;
+  }
+}
+
+// What a function does differs by size in a way that no law tells. The second time, nothing is
+// derived from then on.
 void CompiledCalls::State::refute_dynamics() {
   dynamics.clear();
   ++refuted;
-  for (auto& kind : kinds) {
-    std::erase_if(kind.programs, [](const KnownProgram& known) { return known.derived; });
-    kind.derived = false;
-  }
+  forget_derived();
+}
+
+bool CompiledCalls::State::learn_again(KnownDynamic& known,
+                                       std::span<const Tensor* const> arguments,
+                                       const RecordedCall& call, const Sizes& of_call) {
+  const auto& told = known.calls.sizes();
+  if (told.size() == kMostCalls || std::find(told.begin(), told.end(), of_call) != told.end() ||
+      !known.calls.add(call.trace, arguments, of_call, call.history.get()).empty())
+    return false;
+  if (call.history) call.history->join(*known.calls.history(), of_call);
+  forget_derived();
+  known.begin_again();
+  return true;
 }
 
 // One that is ready is compared, and the others take the call in if it differs in sizes alone.
 void CompiledCalls::State::learn_sizes(std::span<const Tensor* const> arguments,
                                        const RecordedCall& call, const recording::World& before) {
-  constexpr size_t kMost = 4, kMostCalls = 16;
+  constexpr size_t kMost = 4;
   constexpr int kMostRefuted = 2;
-  // The second size that would follow from the others shows whether it does.
-  constexpr uint64_t kFirstLookOfAll = 1;
   if (!call.trace.refusal.empty() || refuted == kMostRefuted) return;
   const auto of_call = sizes_of(arguments);
   if (!of_call) return;
@@ -164,15 +238,24 @@ void CompiledCalls::State::learn_sizes(std::span<const Tensor* const> arguments,
     }
     dynamic_note = found.difference;
     if (found.difference.empty()) {
-      if (!is_ready) dynamic_note = known->calls.why();
       if (call.history) call.history->join(*known->calls.history(), *of_call);
       note_right_in(known->worlds, recording::world());
-      known->note_seen(*of_call);
-      if (known->derived >= known->next_look) known->next_look = look_after(known->next_look);
+      if (is_ready) {
+        known->note_right(*of_call);
+      } else {
+        dynamic_note = known->calls.why();
+        known->begin_again();
+      }
       dynamics.splice(dynamics.begin(), dynamics, known);
       return;
     }
     if (!is_ready || !known->is_right_in(before)) continue;
+    const bool was_right = known->looks > 0;
+    if (learn_again(*known, arguments, call, *of_call)) {
+      dynamic_note = known->calls.why();
+      if (was_right && !known->calls.is_ready()) require_same_number(found, false);
+      return;
+    }
     refute_dynamics();
     require_same_number(found, false);
     if (refuted == kMostRefuted) return;
@@ -186,9 +269,7 @@ void CompiledCalls::State::learn_sizes(std::span<const Tensor* const> arguments,
   dynamics.push_front({dynamic_signature_of(arguments),
                        DynamicProgram(call.trace, arguments, *of_call, call.history.get()),
                        {recording::world()},
-                       *of_call,
-                       *of_call,
-                       kFirstLookOfAll});
+                       SizesSeen(std::vector<Sizes>{*of_call})});
   if (call.history) call.history->join(*dynamics.front().calls.history(), *of_call);
 }
 

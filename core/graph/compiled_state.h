@@ -95,21 +95,50 @@ struct KnownProgram {
   void note_right_in(const recording::World& world) { graph::note_right_in(worlds, world); }
 };
 
+// The sizes of calls that did what laws say.
+class SizesSeen {
+ public:
+  explicit SizesSeen(std::vector<Sizes> calls);
+  void note(const Sizes& sizes);
+  bool has(const Sizes& sizes) const {
+    return std::find(calls_.begin(), calls_.end(), sizes) != calls_.end();
+  }
+  // Whether these lie so among those that were seen that the laws can hardly be others for them,
+  // where a law says something of each `step`-th size.
+  bool tell(const Sizes& sizes, int64_t step) const;
+
+ private:
+  static constexpr size_t kMost = 64;
+  struct OfOne {
+    int64_t smallest, largest, apart = 0;  // all are whole numbers of `apart` away from each other
+  };
+  void note_range(const Sizes& sizes);
+  std::vector<Sizes> calls_;  // the last of those with which laws were compared
+  std::vector<OfOne> seen_;
+};
+
 // The program for all sizes, and the worlds in which it is known to be right.
 struct KnownDynamic {
   DynamicSignature signature;
   DynamicProgram calls;
   std::vector<recording::World> worlds;
-  Sizes smallest, largest;  // of the calls that it was made of, or was compared with
-  uint64_t next_look;       // how many programs are derived before a call is compared with it
-  uint64_t derived = 0;     // how many programs there were
+  SizesSeen seen;
+  uint64_t looks = 0;       // how many calls it was compared with since its laws were found
+  uint64_t next_look = 0;   // how many programs are derived before a call is compared with it
+  uint64_t derived = 0;     // how many programs there were, since its laws were found
+  uint64_t vain_looks = 0;  // in a row, at calls of which it says nothing
   std::string fault = {};   // why one could not be derived at last
   SharedArenas arenas = {};
 
-  // Whether what a call of these sizes does is known, but has to be compared first: a branch may
-  // lie between them and all that were seen.
-  bool is_far(const Sizes& sizes) const;
-  void note_seen(const Sizes& sizes);
+  // Whether the next call of these sizes is to be compared with it before it is trusted with them.
+  bool is_look_due(const Sizes& sizes) const {
+    if (seen.has(sizes)) return false;
+    return derived >= next_look || !seen.tell(sizes, calls.step());
+  }
+  // Notes that a call did what the laws say.
+  void note_right(const Sizes& sizes);
+  // Begins again with laws that have just been found.
+  void begin_again();
   // Whether a program for these arguments may be derived.
   bool may_derive(const Sizes& sizes, std::span<const Tensor* const> arguments,
                   const recording::World& now) const;
@@ -199,15 +228,21 @@ struct CompiledCalls::State {
   // Whether there is a program for all sizes by which that of a call could be derived, and which is
   // not to be compared with a call first.
   bool may_derive(std::span<const Tensor* const> arguments) const;
-  // Whether the next call of a new size is to be recorded, and compared with such a program.
-  bool is_look_due(std::span<const Tensor* const> arguments) const;
+  // Returns whether a call of a new size is to be recorded, and compared with such a program, even
+  // if others wait for that. It is not if several in a row were nothing that could be compared.
+  bool takes_look(std::span<const Tensor* const> arguments);
   // Derives the program of a kind of arguments that has none, where that can be. Returns whether
   // there is one then.
   bool derive(graph::KindOfCall& kind, std::span<const Tensor* const> arguments);
   // Takes a recorded call as one of several sizes. Throws as require_same_number().
   void learn_sizes(std::span<const Tensor* const> arguments, const graph::RecordedCall& call,
                    const recording::World& before);
+  // Takes a call among those that tell, and forgets what followed from the others. Returns false if
+  // it differs from them in more than sizes, or if there are enough of them.
+  bool learn_again(graph::KnownDynamic& known, std::span<const Tensor* const> arguments,
+                   const graph::RecordedCall& call, const graph::Sizes& of_call);
   void refute_dynamics();
+  void forget_derived();
   // Runs the program of this call, or the function in its place as long as the program is set
   // aside. Returns false if there is none.
   bool replay(graph::KindOfCall& kind, std::span<const Tensor* const> arguments,

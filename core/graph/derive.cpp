@@ -202,8 +202,9 @@ std::optional<DynamicProgram::Call> DynamicProgram::derive(std::span<const Tenso
                                                            const Sizes& sizes,
                                                            std::string& why) const {
   const auto values = symbols_.values(sizes);
-  if (!values) {
-    why = "sizes differ that were equal in all calls before";
+  if (!values || !selection_.has(sizes)) {
+    why = values ? "no call whose size leaves the same remainder tells what it does"
+                 : "sizes differ that were equal in all calls before";
     return std::nullopt;
   }
   OpenTrace open = first_;

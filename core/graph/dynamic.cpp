@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
+#include <set>
 #include <utility>
 
 #include <fmt/core.h>
@@ -73,12 +75,14 @@ std::string DynamicProgram::add(const Trace& trace, std::span<const Tensor* cons
   if (!numbers.is_like(second ? of_first : numbers_[0]))
     return "tensors had another number of dimensions than before";
   if (second) {
+    note_alike(of_first);
     numbers_.push_back(std::move(of_first));
     first_ = std::move(first);
     wiring_ = found.wiring;
     Program::forget_arguments(first_.trace, wiring_);
     if (history) history_->note_arguments(*history);
   }
+  note_alike(numbers);
   numbers_.push_back(std::move(numbers));
   Program::take_host_work(first_.trace, trace);
   calls_.push_back(std::move(sizes));
@@ -88,34 +92,56 @@ std::string DynamicProgram::add(const Trace& trace, std::span<const Tensor* cons
 
 // ---- laws
 
+void DynamicProgram::Alike::part(std::span<const int64_t> numbers) {
+  group.resize(numbers.size());
+  first.clear();
+  std::map<std::pair<size_t, int64_t>, size_t> groups;
+  for (size_t at = 0; at < numbers.size(); ++at) {
+    const auto [found, is_new] = groups.emplace(std::pair(group[at], numbers[at]), first.size());
+    if (is_new) first.push_back(at);
+    group[at] = found->second;
+  }
+}
+
+void DynamicProgram::note_alike(const NumberList& numbers) {
+  alike_integers_.part(numbers.integers);
+  std::vector<int64_t> bits;
+  for (const Scalar& number : numbers.scalars) bits.push_back(number.value.i);
+  alike_scalars_.part(bits);
+}
+
 void DynamicProgram::find_laws() {
   std::vector<size_t> all(calls_.size());
   std::iota(all.begin(), all.end(), size_t{0});
+  selection_ = {};
   const Found found = find_laws_of(all);
   ready_ = found == Found::laws;
   if (found != Found::none) return;
   std::string why = std::move(why_);
   ready_ = find_laws_of_some();
   if (ready_) return;
+  selection_ = {};
   symbols_ = SizeSymbols(calls_);
   why_ = std::move(why);
 }
 
 // An odd batch over two devices has parts of two sizes, so that no law fits odd and even batches.
-// Calls whose sizes leave the same remainder may still have laws. These hold for others if they
-// agree with each call that was left out: it does what they say, or they do not apply to it.
+// Calls whose sizes leave the same remainder may still have laws. These hold for others of that
+// remainder if they agree with each call that was left out: it does what they say, or they do not
+// apply to it.
 bool DynamicProgram::find_laws_of_some() {
-  constexpr int64_t kMostParts = 16;
   // With fewer calls, chance alone puts all of one of these many selections on a line.
   constexpr size_t kLeastCalls = 5;
+  std::set<std::vector<size_t>> tried;
   for (size_t d = 0; d < calls_[0].size(); ++d)
     for (int64_t parts = 2; parts <= kMostParts; ++parts)
       for (int64_t rest = 0; rest < parts; ++rest) {
+        selection_ = {d, parts, rest};
         std::vector<size_t> some;
         for (size_t i = 0; i < calls_.size(); ++i)
-          if (calls_[i][d] % parts == rest) some.push_back(i);
+          if (selection_.has(calls_[i])) some.push_back(i);
         if (some.size() < kLeastCalls || some.size() == calls_.size()) continue;
-        if (find_laws_of(some) != Found::laws) continue;
+        if (!tried.insert(some).second || find_laws_of(some) != Found::laws) continue;
         size_t i = 0;
         while (i < calls_.size() && agrees(i)) ++i;
         if (i == calls_.size()) return true;
@@ -126,6 +152,7 @@ bool DynamicProgram::find_laws_of_some() {
 DynamicProgram::Found DynamicProgram::find_laws_of(std::span<const size_t> calls) {
   integers_.clear();
   scalars_.clear();
+  step_ = selection_.parts;
   std::vector<Sizes> sizes;
   for (const size_t call : calls) sizes.push_back(calls_[call]);
   symbols_ = SizeSymbols(std::move(sizes));
@@ -133,51 +160,76 @@ DynamicProgram::Found DynamicProgram::find_laws_of(std::span<const size_t> calls
              ? kMoreSizes
              : fmt::format("sizes differ in more than {} ways", SizeSymbols::kMostSymbols);
   if (!symbols_.enough()) return Found::too_little;
+  std::vector<IntegerAt> integers(alike_integers_.first.size());
+  std::vector<ScalarAt> scalars(alike_scalars_.first.size());
+  for (size_t g = 0; g < integers.size(); ++g)
+    if (const Found found = find_law_of_integer(calls, alike_integers_.first[g], integers[g]);
+        found != Found::laws)
+      return found;
+  for (size_t g = 0; g < scalars.size(); ++g)
+    if (const Found found = find_law_of_scalar(calls, alike_scalars_.first[g], scalars[g]);
+        found != Found::laws)
+      return found;
+  for (auto& found : integers) step_ = std::max(step_, found.law.divisor);
+  take_laws(integers, scalars);
+  why_.clear();
+  return Found::laws;
+}
+
+// Keeps those by which a number is not that of the first call.
+void DynamicProgram::take_laws(std::span<const IntegerAt> integers,
+                               std::span<const ScalarAt> scalars) {
+  for (size_t at = 0; at < alike_integers_.group.size(); ++at) {
+    const IntegerAt& found = integers[alike_integers_.group[at]];
+    if (found.differs) integers_.push_back({at, found.law, true});
+  }
+  for (size_t at = 0; at < alike_scalars_.group.size(); ++at) {
+    ScalarAt found = scalars[alike_scalars_.group[at]];
+    found.at = at;
+    if (found.differs) scalars_.push_back(found);
+  }
+}
+
+DynamicProgram::Found DynamicProgram::find_law_of_integer(std::span<const size_t> calls, size_t at,
+                                                          IntegerAt& found) {
   std::vector<int64_t> values;
-  for (size_t at = 0; at < numbers_[0].integers.size(); ++at) {
-    values.clear();
-    for (const size_t call : calls) values.push_back(numbers_[call].integers[at]);
-    if (std::all_of(values.begin(), values.end(), [](int64_t v) { return v == kAnyNumber; }))
-      continue;
-    IntegerLaw law;
-    const auto known = symbols_.find(values, law);
-    if (known == SizeSymbols::Known::none) {
+  for (const size_t call : calls) values.push_back(numbers_[call].integers[at]);
+  if (std::all_of(values.begin(), values.end(), [](int64_t v) { return v == kAnyNumber; }))
+    return Found::laws;
+  const auto known = symbols_.find(values, found.law);
+  if (known == SizeSymbols::Known::none) {
+    // To find the owner takes as long as all laws, and nobody reads why a selection has none.
+    if (selection_.parts == 1)
       why_ = owner_of(at) +
              " has a size, or a place in memory, that does not follow from sizes of arguments";
-      return Found::none;
-    }
-    if (known != SizeSymbols::Known::one) return Found::too_little;
-    if (law.monomial != kConstant || numbers_[0].integers[at] != law.base)
-      integers_.push_back({at, law});
+    return Found::none;
   }
-  for (size_t at = 0; at < numbers_[0].scalars.size(); ++at)
-    if (const Found found = find_law_of_scalar(calls, at); found != Found::laws) return found;
-  why_.clear();
+  if (known != SizeSymbols::Known::one) return Found::too_little;
+  found.differs = found.law.monomial != kConstant || numbers_[0].integers[at] != found.law.base;
   return Found::laws;
 }
 
 // Nothing but its bits says whether a number is whole: whole ones of less than 53 bits are no
 // normal doubles.
-DynamicProgram::Found DynamicProgram::find_law_of_scalar(std::span<const size_t> calls, size_t at) {
+DynamicProgram::Found DynamicProgram::find_law_of_scalar(std::span<const size_t> calls, size_t at,
+                                                         ScalarAt& found) {
   std::vector<int64_t> whole;
   std::vector<double> real;
-  ScalarAt scalar{.at = at, .is_real = true, .integer = {}, .real = {}};
   for (const size_t call : calls) {
     const Scalar& number = numbers_[call].scalars[at];
     whole.push_back(number.value.i);
     real.push_back(number.value.f);
-    scalar.is_real = scalar.is_real && std::isnormal(real.back());
+    found.is_real = found.is_real && std::isnormal(real.back());
   }
   const auto known =
-      scalar.is_real ? symbols_.find(real, scalar.real) : symbols_.find(whole, scalar.integer);
+      found.is_real ? symbols_.find(real, found.real) : symbols_.find(whole, found.integer);
   if (known == SizeSymbols::Known::none) {
     why_ = "a number that an operator is given does not follow from sizes of arguments";
     return Found::none;
   }
   if (known != SizeSymbols::Known::one) return Found::too_little;
-  const bool is_constant =
-      scalar.real.monomial == kConstant && scalar.integer.monomial == kConstant;
-  if (!is_constant || numbers_[0].scalars[at].value.i != whole[0]) scalars_.push_back(scalar);
+  const bool is_constant = found.real.monomial == kConstant && found.integer.monomial == kConstant;
+  found.differs = !is_constant || numbers_[0].scalars[at].value.i != whole[0];
   return Found::laws;
 }
 

