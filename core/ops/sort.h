@@ -26,8 +26,8 @@ TENON_API Tensor argsort(const Tensor& x, int64_t dim = -1, bool descending = fa
 // Returns x with its first dimension sorted in rising order: sort(x, 0).values.
 TENON_API Tensor msort(const Tensor& x);
 // Returns the k largest elements along `dim`, or the smallest unless `largest`, and where they
-// were; of equal ones the first. They are sorted, with `sorted` or without it. Throws a ValueError
-// unless k is in [0, x.size(dim)].
+// were; of equal ones the first. They are sorted, with `sorted` or without it. A tensor without
+// dimensions is its own result for k = 0, too. Throws a ValueError unless k is in [0, x.size(dim)].
 TENON_API ValuesIndices topk(const Tensor& x, int64_t k, int64_t dim = -1, bool largest = true,
                              bool sorted = true);
 // Returns the k-th smallest element along `dim`, counted from 1, and where it was. Throws a
