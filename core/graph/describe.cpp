@@ -94,6 +94,7 @@ SavedNode saved_node(const TraceNode& node, const Scalar* scalars, Device device
   saved.scalars.assign(scalars, scalars + node.num_scalars);
   saved.draw = node.draw;
   saved.outputs_hold_values = node.outputs_hold_values;
+  saved.repeated = node.repeated;
   saved.path = path_string(node.path);
   return saved;
 }

@@ -147,6 +147,7 @@ class Restoration {
     node.first_scalar = static_cast<uint32_t>(trace_.scalars.size());
     node.num_scalars = static_cast<uint32_t>(saved.scalars.size());
     node.outputs_hold_values = saved.outputs_hold_values;
+    node.repeated = saved.repeated;
     node.living = saved.living;
     add_accesses(saved);
     add_numbers(saved, node);

@@ -38,7 +38,8 @@ struct SavedNode {
   std::vector<LivingNumber> living;
   int32_t draw = -1;
   bool outputs_hold_values = false;
-  std::string path;  // the module in which it ran; empty outside modules
+  bool repeated = false;  // what was computed before, because it was not kept
+  std::string path;       // the module in which it ran; empty outside modules
 };
 
 // A storage: one that each run makes anew, an input, or a tensor of the program.

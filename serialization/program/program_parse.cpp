@@ -325,6 +325,7 @@ class ProgramReader {
     if (const JsonValue* draw = find(item, "draw"))
       n.draw = static_cast<int32_t>(natural(*draw, kMost32));
     if (const JsonValue* holds = find(item, "holds_values")) n.outputs_hold_values = truth(*holds);
+    if (const JsonValue* again = find(item, "repeated")) n.repeated = truth(*again);
     if (const JsonValue* path = find(item, "module")) n.path = text_of(*path, kLongestName);
   }
 

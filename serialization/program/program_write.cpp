@@ -167,6 +167,7 @@ class ProgramWriter {
       });
     if (n.draw >= 0) json_.key("draw").number(n.draw);
     if (n.outputs_hold_values) json_.key("holds_values").boolean(true);
+    if (n.repeated) json_.key("repeated").boolean(true);
     if (!n.path.empty()) json_.key("module").text(n.path);
   }
 

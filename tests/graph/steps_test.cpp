@@ -186,6 +186,26 @@ BOOST_AUTO_TEST_CASE(a_step_with_checkpoints_can_be_saved) {
     const auto [x, y] = batches[i];
     BOOST_TEST(same_bits(program.run({{"0", x}, {"1", y}})["0"], step(x, y)));
   }
+  // It takes the memory that checkpoints leave.
+  Tensor w = randn({16, 16}).requires_grad_();
+  const auto bytes_of_loaded = [&](bool again) {
+    const auto part = [&](const Tensor& h) { return tanh(matmul(tanh(matmul(h, w)), w)); };
+    auto pass = compile([&](const Tensor& x) {
+      w.set_grad({});
+      Tensor h = x;
+      for (int i = 0; i < 4; ++i) h = again ? checkpoint(part, h) : part(h);
+      h.sum().backward();
+      return w.grad();
+    });
+    for (int i = 0; i < 3; ++i) pass(randn({512, 16}));
+    pass.save(folder / "pass.tenon");
+    const uint64_t before = memory_stats(default_device()).allocated;
+    auto loaded = Program::load(folder / "pass.tenon");
+    loaded.run({{"0", randn({512, 16})}});
+    synchronize();
+    return memory_stats(default_device()).allocated - before;
+  };
+  BOOST_TEST(bytes_of_loaded(true) < bytes_of_loaded(false) * 3 / 4);
 }
 
 BOOST_AUTO_TEST_CASE(with_batches_of_two_sizes) {
