@@ -108,7 +108,8 @@ BOOST_AUTO_TEST_CASE(members_that_do_not_fit) {
   program("exp(x0): f8 -> t0").refused(of, "no dtype \"f8\"", TN_CODE_UNSUPPORTED);
   program("exp[base=2](x0): f32 -> t0").refused(of, "attribute \"base\"", TN_CODE_UNSUPPORTED);
   program("polygamma(x0): f32 -> t0").refused(of, "polygamma: attribute \"n\" is missing");
-  program("polygamma[n=0](x0): f32 -> t0").refused(of, "n is 1 to 1000, found 0");
+  program("polygamma[n=0](x0): f32 -> t0")
+      .refused(of, "step 0, polygamma: n is 1 to 1000, found 0");
   program("exp(x0, x1): f32 -> t0").refused(of, "step 0, exp: takes 1 operands");
   program("exp(): f32 -> t0").refused(of, "takes 1 operands");
   program("exp(_): f32 -> t0").refused(of, "takes 1 operands");

@@ -205,7 +205,8 @@ class FusedReader {
               step.num_scalars);
     if (m.needs_attr() && !step.has_attr)
       invalid("step {}, {}: attribute \"{}\" is missing", program.steps.size(), m.op, m.attr);
-    if (m.op == std::string_view("polygamma")) polygamma_order(step.attr);
+    if (m.op == std::string_view("polygamma") && !has_polygamma(step.attr))
+      invalid("step {}, {}: n is 1 to 1000, found {}", program.steps.size(), m.op, step.attr);
   }
 
   std::string_view text_;

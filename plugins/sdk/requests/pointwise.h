@@ -39,11 +39,8 @@ struct BinaryRequest {
   }
 };
 
-// Returns `n` as the order of a derivative of digamma, and requires that it is 1 to 1000.
-inline int polygamma_order(int64_t n) {
-  if (n < 1 || n > 1000) invalid("n is 1 to 1000, found {}", n);
-  return static_cast<int>(n);
-}
+// Returns whether kernels of "polygamma" are there for this derivative of digamma.
+inline bool has_polygamma(int64_t n) { return n >= 1 && n <= 1000; }
 
 // A request of "polygamma": derivative number n of digamma, of each element of x.
 struct PolygammaRequest {
@@ -58,7 +55,9 @@ struct PolygammaRequest {
     if (x.dtype != y.dtype || !same_shape(x, y))
       invalid("x and y have one dtype and one shape; found {} and {}", shape_text(x),
               shape_text(y));
-    return {x.dtype, polygamma_order(request.get_int("n"))};
+    const int64_t n = request.get_int("n");
+    if (!has_polygamma(n)) invalid("n is 1 to 1000, found {}", n);
+    return {x.dtype, static_cast<int>(n)};
   }
 };
 
