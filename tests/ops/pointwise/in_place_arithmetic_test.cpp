@@ -51,31 +51,42 @@ uint64_t made_by(Tensor& x, const Change& change) {
 
 }  // namespace
 
-BOOST_AUTO_TEST_CASE(an_operator_writes_over_a_tensor_without_gaps) {
-  const Tensor y = rand({16, 10}), row = rand({10});
+namespace {
+
+void check_changes(int64_t rows, int64_t width) {
+  const Tensor y = rand({rows, width}), row = rand({width});
   const std::vector<Change> changes = {
-      {"add_", [&](Tensor& x) { x += y.to(x.dtype()); },
-       [&](auto& x) { return x + y.to(x.dtype()); }},
+      {"add_", [&](Tensor& x) { x += y; }, [&](auto& x) { return x + y; }},
       {"add_ of a row", [&](Tensor& x) { x += row; }, [&](auto& x) { return x + row; }},
       {"mul_", [](Tensor& x) { x *= 0.5; }, [](auto& x) { return x * 0.5; }},
       {"lerp_", [&](Tensor& x) { x.lerp_(y, 0.25); }, [&](auto& x) { return lerp(x, y, 0.25); }},
       {"relu_", [](Tensor& x) { x.relu_(); }, [](auto& x) { return relu(x); }},
       {"exp_", [](Tensor& x) { x.exp_(); }, [](auto& x) { return exp(x); }}};
-  const Tensor base = randn({20, 10}), columns = randn({10, 16}), wide = randn({16, 20});
+  const Tensor base = randn({rows + 4, width}), columns = randn({width, rows}),
+               wide = randn({rows, 2 * width});
   for (auto& change : changes)
     // Row-major, by columns, rows of another tensor, and with gaps.
-    for (Tensor x : {base.narrow(0, 0, 16).clone(), columns.clone().t(),
-                     base.clone().narrow(0, 4, 16), wide.clone().narrow(1, 3, 10)}) {
-      const bool has_gaps = x.strides()[0] == 20;
+    for (Tensor x : {base.narrow(0, 0, rows).clone(), columns.clone().t(),
+                     base.clone().narrow(0, 4, rows), wide.clone().narrow(1, 3, width)}) {
+      const bool has_gaps = x.strides()[0] == 2 * width;
       const std::vector<double> expected = change.apart(x).to_vector<double>();
       const uint64_t version = x.version();
-      BOOST_TEST_CONTEXT(change.name << " with strides " << x.strides()[0] << ", "
-                                     << x.strides()[1]) {
+      BOOST_TEST_CONTEXT(change.name << " of " << rows << " rows with strides " << x.strides()[0]
+                                     << ", " << x.strides()[1]) {
         BOOST_TEST(made_by(x, change) == (has_gaps ? 1 : 0));
         BOOST_TEST(x.to_vector<double>() == expected);
         BOOST_TEST(x.version() > version);
       }
     }
+}
+
+}  // namespace
+
+// Elements that fill vectors of each width, and elements that fill none.
+BOOST_AUTO_TEST_CASE(an_operator_writes_over_a_tensor_without_gaps) {
+  check_changes(16, 10);
+  check_changes(17, 11);
+  check_changes(2, 3);
 }
 
 BOOST_AUTO_TEST_CASE(what_shares_memory_or_is_converted_makes_a_new_tensor) {
