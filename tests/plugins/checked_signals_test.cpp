@@ -1,5 +1,6 @@
 // Crashes and ends of the process in checked mode (TENON_CHECK): who did it is named, with the
 // operator, its shapes and its module. Each in a process of its own.
+#include <csignal>
 #include <cstdlib>
 #include <string>
 #include <tuple>
@@ -106,6 +107,31 @@ BOOST_AUTO_TEST_CASE(a_thread_of_a_plugin_is_known_by_its_library) {
     BOOST_TEST(has(exit.output, said), exit.output);
     BOOST_TEST(has(exit.output, work) == (*checked == '1'), exit.output);
   }
+}
+
+// Other handlers take the place of ours as often as the count of that wraps around.
+BOOST_AUTO_TEST_CASE(many_handlers_alone,
+                     *boost::unit_test::disabled() * boost::unit_test::label("alone")) {
+  Joint joint;
+  const Device device("joint", 0);
+  const Tensor few = full({5}, -2.0).to(device), many = full({1031}, -2.0).to(device);
+  (void)abs(few);
+  // The count begins at 1, and each signal adds one: five for the first work, and then the rest.
+  for (int left = 65536 - 1 - 5; left > 0; left -= 5) {
+    for (int number : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) std::signal(number, SIG_DFL);
+    (void)abs(few);
+  }
+  (void)abs(many);
+}
+
+BOOST_AUTO_TEST_CASE(a_crash_is_told_however_often_other_handlers_were_there) {
+  const Outcome outcome =
+      run_child({"/proc/self/exe", "--run_test=checked_signals_test/many_handlers_alone",
+                 "--catch_system_errors=no", "--color_output=no"},
+                {"TENON_CHECK=1", "TENON_TEST_FAULT=run_of_1031_crashes"}, 60);
+  BOOST_TEST(has(outcome.output, "tenon: signal SIGSEGV in plugin joint ("), outcome.output);
+  BOOST_TEST(has(outcome.output, " of operator abs: (1031,) on joint:0"), outcome.output);
+  BOOST_TEST(outcome.status == 1000 + SIGSEGV, outcome.status << ": " << outcome.output);
 }
 
 BOOST_AUTO_TEST_CASE(the_handler_that_was_there_before_gets_the_signal) {

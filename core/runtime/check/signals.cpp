@@ -94,7 +94,7 @@ void tell(int number, const char* signal, const void* place) {
 
 // How often ours was put before another action; and for each signal how often it had been when
 // this thread last was in ours, since its last work began. Small, as what is thread-local has to
-// be.
+// be; after the largest number comes 1, as 0 says that the thread was not in ours.
 std::atomic<uint16_t> installed{1};
 constinit thread_local uint16_t handled[std::size(watched)] TENON_FAST_TLS = {};
 
@@ -152,7 +152,7 @@ void watch_signals() noexcept {
     struct sigaction now {};
     if (sigaction(w.signal, nullptr, &now) != 0 || now.sa_sigaction == on_signal) continue;
     w.before = now;
-    ++installed;
+    installed = static_cast<uint16_t>(installed % UINT16_MAX + 1);
     struct sigaction ours {};
     ours.sa_sigaction = on_signal;
     ours.sa_flags = SA_SIGINFO | SA_ONSTACK;
