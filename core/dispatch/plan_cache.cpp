@@ -36,22 +36,45 @@ struct RecentAnswers {
   Recent slots[kRecentPlans];
 };
 
-}  // namespace
-
-PlanEntry& PlanCache::find(const Call& call, const TensorImpl* common) {
-  PlanKey key(call, common);
+Recent& slot_of(const PlanKey& key) {
   auto* recent = PerThread<RecentAnswers>::get();
   if (!recent) [[unlikely]]
     throw std::bad_alloc();  // nothing would hold the entry for this thread
-  auto& slot = recent->slots[key.hash() % kRecentPlans];
-  if (slot.cache == this && matches(*slot.entry, key)) {
-    if (!slot.entry->used.load(std::memory_order_relaxed))
-      slot.entry->used.store(true, std::memory_order_relaxed);
-    return *slot.entry;
-  }
+  return recent->slots[key.hash() % kRecentPlans];
+}
+
+// Whether the slot has the entry, which counts as used then.
+bool holds(const Recent& slot, const PlanCache* cache, const PlanKey& key) {
+  if (slot.cache != cache || !matches(*slot.entry, key)) return false;
+  if (!slot.entry->used.load(std::memory_order_relaxed))
+    slot.entry->used.store(true, std::memory_order_relaxed);
+  return true;
+}
+
+}  // namespace
+
+PlanEntry& PlanCache::find(const Call& call, const TensorImpl* common) {
+  const PlanKey key(call, common);
+  auto& slot = slot_of(key);
+  if (holds(slot, this, key)) return *slot.entry;
   slot.entry = find_shared(key, call, common);
   slot.cache = this;
   return *slot.entry;
+}
+
+PlanEntry* PlanCache::find_known(const Call& call, const TensorImpl* common) {
+  const PlanKey key(call, common);
+  auto& slot = slot_of(key);
+  if (holds(slot, this, key)) return slot.entry.get();
+  Ref<PlanEntry> known;
+  {
+    std::lock_guard lock(lock_);
+    known = Ref<PlanEntry>::share(look_up(key));
+  }
+  if (!known) return nullptr;
+  slot.entry = std::move(known);
+  slot.cache = this;
+  return slot.entry.get();
 }
 
 // The tensors have no memory. Each gets an address of its own, except a result that is one of the

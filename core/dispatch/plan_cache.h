@@ -47,8 +47,11 @@ struct PlanEntry final : RefCounted, PreparedPlan {
   // The order in which the plugin sees the dimensions of a pointwise operator; empty if it is
   // their own.
   Shape order;
-  bool as_lines = false;    // the plugin sees tensors with an order of their own as lines
-  bool as_rows = false;     // the plugin sees rows of channels
+  bool as_lines = false;  // the plugin sees tensors with an order of their own as lines
+  bool as_rows = false;   // the plugin sees rows of channels
+  // Whether the call, as one that makes a new tensor, is known to make one of the dtype and shape
+  // of `out` (write_over.h).
+  std::atomic<bool> makes_like_out{false};
   bool widened = false;     // no plugin offers it in a half type, so it runs in f32
   bool decomposed = false;  // no plugin offers it, so the core decomposes it
   bool on_cpu = false;      // no plugin offers it, and the CPU may do it
@@ -123,6 +126,8 @@ class PlanCache final : public PlanStore {
   // another one that takes the same slot of its recent results. A caller that makes other calls
   // before the last use of the entry has to take a Ref.
   PlanEntry& find(const Call& call, const TensorImpl* common);
+  // The same, but null where it would have to be made.
+  PlanEntry* find_known(const Call& call, const TensorImpl* common);
   // The same for a call that nobody makes now: the entry that such a call would get.
   Ref<PlanEntry> find(const CallDesc& call);
   // Makes an entry that is not in the table, for who keeps it. It is destroyed as all others are,

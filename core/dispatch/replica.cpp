@@ -1,8 +1,10 @@
+#include <algorithm>
 #include <atomic>
 #include <mutex>
 #include <utility>
 
 #include <tenon/core/base/per_thread.h>
+#include <tenon/core/dispatch/op.h>
 #include <tenon/core/dispatch/replica.h>
 #include <tenon/core/dispatch/transfer.h>
 #include <tenon/core/grad_mode.h>
@@ -279,6 +281,21 @@ Tensor resolve_replica(const Tensor& tensor, Device device) {
   auto& t = impl_of(tensor);
   if (t.device == device || !t.autograd || !t.autograd->replicas) return tensor;
   return t.autograd->replicas->on(tensor, device);
+}
+
+bool execute_on_guard_device(const Call& call, std::vector<Tensor>& outputs) {
+  const auto may_be_elsewhere = [](const Tensor* t) {
+    return t && impl_of(*t).autograd && impl_of(*t).autograd->replicas;
+  };
+  if (!device_guard_active() ||
+      std::none_of(call.inputs.begin(), call.inputs.end(), may_be_elsewhere))
+    return false;
+  std::vector<Tensor> owned(call.inputs.size());
+  std::vector<const Tensor*> used(call.inputs.size());
+  for (size_t i = 0; i < call.inputs.size(); ++i)
+    if (call.has(i)) used[i] = &(owned[i] = resolve_replica(call.in(i), default_device()));
+  call.op.execute(call.with_inputs(used), outputs);
+  return true;
 }
 
 }  // namespace tenon

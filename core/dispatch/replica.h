@@ -12,6 +12,8 @@
 
 namespace tenon {
 
+struct Call;
+
 // Lets operators whose other inputs are on another device read a replica of `parameter_or_buffer`
 // there. The replica is made when it is first needed, and refreshed when the values of the primary
 // have changed. Gradients of replicas are added to that of the primary, in the order of device
@@ -117,6 +119,10 @@ Device device_read_on(const Tensor& tensor);
 Device device_of_call(std::span<const Tensor* const> inputs);
 // `tensor` itself or, where it may have replicas and lives elsewhere, the one on `device`.
 TENON_API Tensor resolve_replica(const Tensor& tensor, Device device);
+// A view of a parameter that is read on the device of the guard is a view of its replica there:
+// runs the ExecuteRule of the call with what is there. Returns false, and does nothing, without a
+// guard, or where no input may have replicas.
+bool execute_on_guard_device(const Call& call, std::vector<Tensor>& outputs);
 // Whether a change of `tensor` in place has to be made in a replica, and which one that is.
 bool changes_replica(const Tensor& tensor);
 Tensor replica_to_change(const Tensor& tensor);

@@ -255,9 +255,6 @@ void run_entry(DeviceContext& context, PlanEntry& entry, const Call& call, Argum
     }
 }
 
-}  // namespace
-
-namespace {
 // The common case, without a vector: one new output.
 Tensor run_one(const Call& call) {
   const Op& op = call.op;
@@ -303,21 +300,6 @@ Tensor run_as(const Shape& shape, const Op& op, std::initializer_list<const Tens
       {op, Inputs(inputs.begin(), inputs.size()), attrs, {}, ~0u, nullptr, &shape, format});
 }
 
-namespace {
-bool may_be_elsewhere(const Tensor* t) {
-  return t && impl_of(*t).autograd && impl_of(*t).autograd->replicas;
-}
-
-// A view of a parameter that is read on the device of the guard is a view of its replica there.
-void execute_on_guard_device(const Call& call, Outputs& outputs) {
-  std::vector<Tensor> owned(call.inputs.size());
-  std::vector<const Tensor*> used(call.inputs.size());
-  for (size_t i = 0; i < call.inputs.size(); ++i)
-    if (call.has(i)) used[i] = &(owned[i] = resolve_replica(call.in(i), default_device()));
-  call.op.execute(call.with_inputs(used), outputs);
-}
-}  // namespace
-
 Outputs run_all(const Call& call) {
   const Op& op = call.op;
   if (innermost_autocast) [[unlikely]]
@@ -331,11 +313,7 @@ Outputs run_all(const Call& call) {
       if (t) checked_impl(*t, op.name);
     NoGrad guard;
     const AutocastOff off;
-    if (device_guard_active() &&
-        std::any_of(call.inputs.begin(), call.inputs.end(), may_be_elsewhere))
-      execute_on_guard_device(call, outputs);
-    else
-      op.execute(call, outputs);
+    if (!execute_on_guard_device(call, outputs)) op.execute(call, outputs);
   } else {
     Arguments arguments(op, call.inputs, nullptr);
     auto& context = working_context(arguments.device());
@@ -350,7 +328,18 @@ Outputs run_all(const Call& call) {
 
 namespace {
 const std::string kAliases = "\n  it shares memory with the result";
+
+// Launches the work with the target as its output.
+void launch_into(TensorImpl& target, Target kind, Work work) {
+  InPlaceChange change(*target.storage, work.context);
+  if (!work.entry.plan) return;
+  TensorImpl* raw = &target;
+  work.outputs = {&raw, 1};
+  work.outputs_hold_values = kind == Target::existing && was_written(target);
+  launch(work);
+  note_written(target);
 }
+}  // namespace
 
 void run_into(const Tensor& out, const Call& call, Target kind) {
   if (changes_replica(out)) [[unlikely]]
@@ -381,12 +370,19 @@ void run_into(const Tensor& out, const Call& call, Target kind) {
     entry.widened ? run_into_widened(entry, here) : run_into_on_cpu(entry, here);
     return note_written(target);
   }
-  TensorImpl* raw = &target;
-  InPlaceChange change(*target.storage, context);
-  if (!entry.plan) return;
-  const bool holds_values = kind == Target::existing && was_written(target);
-  launch({context, entry, safe, {&raw, 1}, call.scalars, shape_of_flat(common), holds_values});
-  note_written(target);
+  launch_into(target, kind, {context, entry, safe, {}, call.scalars, shape_of_flat(common)});
+}
+
+void run_plan_into(PlanEntry& entry, const Tensor& out, const Call& call,
+                   const TensorImpl* common) {
+  auto& target = impl_of(out);
+  launch_into(target, Target::existing,
+              {working_context(target.device),
+               entry,
+               call.inputs,
+               {},
+               call.scalars,
+               shape_of_flat(common)});
 }
 
 bool is_decomposed(const Call& call) {

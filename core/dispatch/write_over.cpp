@@ -28,17 +28,38 @@ bool is_once_among(const TensorImpl& target, Inputs inputs) {
   return found;
 }
 
-// The plan of a call whose result is `out`.
-const PlanEntry& entry_into(const Tensor& out, const Call& call) {
-  const Call here{call.op, call.inputs, call.attrs, call.scalars, ~0u, &out};
-  return plans_of(working_context(out.device())).find(here, common_layout(here));
+// The call with `out` for its result, and its layout.
+struct Into {
+  Call call;
+  const TensorImpl* common;
+  Into(const Tensor& out, const Call& c)
+      : call{c.op, c.inputs, c.attrs, c.scalars, ~0u, &out}, common(common_layout(call)) {}
+};
+
+// Whether the call, as one that makes a new tensor, makes one of the dtype and shape of `t`. A plan
+// is not made for that.
+bool makes_like(const TensorImpl& t, const Call& call, PlanCache& plans) {
+  const TensorImpl* const common = common_layout(call);
+  if (const PlanEntry* known = plans.find_known(call, common)) {
+    if (!known->plan || known->outputs.size() != 1) return false;
+    const PlanOutput& made = known->outputs[0];
+    return made.dtype == t.dtype && (common ? common->shape : made.shape) == t.shape;
+  }
+  const CallDesc desc(call, nullptr);
+  require_scalars(desc);
+  Infer infer(desc);
+  call.op.infer(infer);
+  return infer.outputs.size() == 1 && infer.outputs[0].kind == OutputKind::made &&
+         infer.outputs[0].dtype == t.dtype && infer.outputs[0].shape == t.shape;
 }
 
-// A plugin may refuse to write over an input what it computes into new memory.
-bool is_offered_in_place(const Tensor& target, const Call& call) try {
-  return entry_into(target, call).plan;
+// The plan of the call, or null where the plugin, which may refuse to write over an input what it
+// computes into new memory, has none.
+PlanEntry* offered(const Into& into, PlanCache& plans) try {
+  PlanEntry& entry = plans.find(into.call, into.common);
+  return entry.plan && !entry.make_contiguous ? &entry : nullptr;
 } catch (const UnsupportedError&) {
-  return false;
+  return nullptr;
 }
 
 }  // namespace
@@ -46,20 +67,25 @@ bool is_offered_in_place(const Tensor& target, const Call& call) try {
 const Tensor* run_over_target(const Call& call) {
   const Tensor* const target = std::exchange(write_over_target, nullptr);
   const TensorImpl& t = impl_of(*target);
-  if (!call.op.pointwise || t.numel == 0 || recording::here() || !is_once_among(t, call.inputs) ||
-      !(t.contiguous || is_dense(t.shape, t.strides)))
+  if (!call.op.pointwise || call.shape || t.numel == 0 || recording::here() ||
+      !is_once_among(t, call.inputs) || !(t.contiguous || is_dense(t.shape, t.strides)))
     return nullptr;
-  // The plan of the call as one that makes a new tensor says what comes out.
-  const TensorImpl* const common = common_layout(call);
-  const PlanEntry& entry = plans_of(working_context(t.device)).find(call, common);
-  if (!entry.plan || entry.outputs.size() != 1) return nullptr;
-  const PlanOutput& made = entry.outputs[0];
-  if (made.dtype != t.dtype || !((common ? common->shape : made.shape) == t.shape)) return nullptr;
-  if (!is_offered_in_place(*target, call)) return nullptr;
-  run_into(*target, call);
+  auto& plans = plans_of(working_context(t.device));
+  const Into into(*target, call);
+  PlanEntry* entry = plans.find_known(into.call, into.common);
+  if (!entry || !entry->makes_like_out.load(std::memory_order_relaxed)) {
+    if (!makes_like(t, call, plans)) return nullptr;
+    entry = offered(into, plans);
+    if (!entry) return nullptr;
+    entry->makes_like_out.store(true, std::memory_order_relaxed);
+  }
+  run_plan_into(*entry, *target, into.call, into.common);
   return target;
 }
 
-void prepare_into(const Tensor& out, const Call& call) { entry_into(out, call); }
+void prepare_into(const Tensor& out, const Call& call) {
+  const Into into(out, call);
+  plans_of(working_context(out.device())).find(into.call, into.common);
+}
 
 }  // namespace tenon

@@ -6,6 +6,7 @@
 
 #include <tenon/core/base/per_thread.h>
 #include <tenon/core/dispatch/op.h>
+#include <tenon/core/dispatch/plan_cache.h>
 
 namespace tenon {
 
@@ -31,5 +32,9 @@ class WriteOver {
 // and the dtype of the result, no gaps, and memory that no other input shares. What is recorded as
 // a program makes a new tensor, because the passes decide what is written where.
 const Tensor* run_over_target(const Call& call);
+
+// Runs the plan of a call of run_into whose inputs are apart from `out`, but for one that is it.
+// `common` is the result of common_layout.
+void run_plan_into(PlanEntry& entry, const Tensor& out, const Call& call, const TensorImpl* common);
 
 }  // namespace tenon
