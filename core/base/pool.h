@@ -15,20 +15,16 @@ namespace tenon {
 template <class T>
 struct Pooled {
   static void* operator new(size_t bytes) {
-    auto& list = here_;
-    if (!list.head || bytes != sizeof(T)) return ::operator new(bytes);
-    auto* item = list.head;
-    list.head = item->next;
-    ++list.room;
-    return item;
+    auto& first = here_;
+    const Item* item = first;
+    if (!item->next || bytes != sizeof(T)) return ::operator new(bytes);
+    first = item->next;
+    return const_cast<Item*>(item);
   }
   static void operator delete(void* p, size_t bytes) {
-    auto& list = here_;
-    if (bytes != sizeof(T) || (!list.room && !open(list))) return ::operator delete(p);
-    auto* item = static_cast<Item*>(p);
-    item->next = list.head;
-    list.head = item;
-    --list.room;
+    auto& first = here_;
+    if (bytes != sizeof(T) || (first->kept >= kMaxKept && !open())) return ::operator delete(p);
+    first = new (p) Item{first, first->kept + 1};
   }
 
  private:
@@ -37,37 +33,37 @@ struct Pooled {
 #else
   static constexpr uint32_t kMaxKept = 256;
 #endif
+  // What is freed, with the number of such items from it on. The last of a list is none of them,
+  // and leads nowhere: kEmpty, or, before the list may keep any, kClosed, which counts as full.
   struct Item {
-    Item* next;
+    const Item* next;
+    uint32_t kept;
   };
-  struct List {
-    Item* head = nullptr;
-    uint32_t room = 0;  // how many more objects the list may keep
-    bool open = false;  // it will be freed when its thread ends
-  };
+  static constexpr Item kEmpty{nullptr, 0}, kClosed{nullptr, kMaxKept};
 
-  // Called for the first deallocation in a thread. If the list could not be freed at the end of the
-  // thread, nothing is kept.
-  [[gnu::noinline]] static bool open(List& list) noexcept {
+  // Called for the first deallocation in a thread, and while the list is full. If the list could
+  // not be freed at the end of the thread, nothing is kept.
+  [[gnu::noinline]] static bool open() noexcept {
     static constinit ThreadExitKey kept;
+    if (kMaxKept == 0 || here_ != &kClosed) return false;
     const auto key = kept.get([](void*) { end(); });
-    if (list.open || kMaxKept == 0 || !key || pthread_setspecific(*key, &list) != 0) return false;
-    list.open = true;
-    list.room = kMaxKept;
+    if (!key || pthread_setspecific(*key, &here_) != 0) return false;
+    here_ = &kEmpty;
     return true;
   }
   // Objects that are destroyed later in this thread may open the list again.
   static void end() noexcept {
-    auto* item = here_.head;
-    here_ = {};
-    while (item) {
-      auto* next = item->next;
-      ::operator delete(item);
+    const Item* item = here_;
+    here_ = &kClosed;
+    while (item->next) {
+      const Item* next = item->next;
+      ::operator delete(const_cast<Item*>(item));
       item = next;
     }
   }
 
-  static inline constinit thread_local List here_ TENON_FAST_TLS = {};
+  // A pointer alone, as static thread-local storage is scarce.
+  static inline constinit thread_local const Item* here_ TENON_FAST_TLS = &kClosed;
 };
 
 }  // namespace tenon
