@@ -33,7 +33,7 @@ class WriteOver {
 // a program makes a new tensor, because the passes decide what is written where.
 const Tensor* run_over_target(const Call& call);
 
-// Runs the plan of a call of run_into whose inputs are apart from `out`, but for one that is it.
+// Runs the plan of a call of run_into. One input is `out`, and the others lie apart from it.
 // `common` is the result of common_layout.
 void run_plan_into(PlanEntry& entry, const Tensor& out, const Call& call, const TensorImpl* common);
 
