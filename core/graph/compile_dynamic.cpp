@@ -22,9 +22,13 @@ constexpr uint64_t kMostVain = 4;
 // So many calls tell what others do at most.
 constexpr size_t kMostCalls = 16;
 
-// Over so many sizes, divisions by numbers up to kMostParts show, and one by `step` does not do the
-// same as one by the next number.
-int64_t least_range(int64_t step) { return std::max(kMostParts, step * (step + 1)); }
+// Over so many sizes, a division by `step` and one by another number up to kMostParts, of any
+// multiples of a size, do not do the same: 2/3 of a size is 5/7 of it over nearly 21.
+int64_t least_range(int64_t step) {
+  constexpr int64_t kMostSteps = int64_t{1} << 31;  // so that it stays in int64
+  step = std::min(step, kMostSteps);
+  return step * std::max(kMostParts, step + 1);
+}
 
 }  // namespace
 

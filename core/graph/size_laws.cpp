@@ -144,15 +144,36 @@ bool fits_plane(std::span<const int64_t> x, std::span<const int64_t> z, std::spa
 double divisor(RealLaw::Form form, int64_t x) {
   return static_cast<double>(form == RealLaw::Form::over_one_less ? x - 1 : x);
 }
+// Not a number where the divisor leaves int64.
 double apply(const RealLaw& law, int64_t x) {
+  if (law.multiple != 1 && __builtin_mul_overflow(x, law.multiple, &x))
+    return std::numeric_limits<double>::quiet_NaN();
   const double size = divisor(law.form, x);
   return law.form == RealLaw::Form::times ? law.factor * size : law.factor / size;
+}
+
+// 1 or 2 divided by a multiple of each size, as in the gradient of a mean over all elements. It
+// comes before 0.1 / size, which has the bits of 1 / (10 size) for most sizes and not for all.
+bool fits_share(std::span<const int64_t> x, std::span<const double> y, RealLaw& law) {
+  for (const double parts : {1.0, 2.0}) {
+    const double multiple = std::round(parts / std::abs(y[0]) / divisor(law.form, x[0]));
+    if (!(multiple > 1 && multiple < 0x1p52)) continue;
+    law.factor = std::copysign(parts, y[0]);
+    law.multiple = static_cast<int64_t>(multiple);
+    const auto follows = [&](size_t i) { return apply(law, x[i]) == y[i]; };
+    size_t right = 0;
+    while (right < x.size() && follows(right)) ++right;
+    if (right == x.size()) return true;
+  }
+  law.multiple = 1;
+  return false;
 }
 
 // A factor by which each number follows, bit for bit. That which the function wrote is sought,
 // since what one gets from the rounded numbers may be beside it: a number of few digits, or else
 // the only one of those around that does.
 bool fits_factor(std::span<const int64_t> x, std::span<const double> y, RealLaw& law) {
+  if (law.form == RealLaw::Form::over && fits_share(x, y, law)) return true;
   const double size = divisor(law.form, x[0]);
   const double about = law.form == RealLaw::Form::times ? y[0] / size : y[0] * size;
   const auto fits = [&](double factor) {

@@ -27,12 +27,14 @@ struct IntegerLaw {
   uint32_t monomial = kConstant, second = kConstant;
   int64_t factor = 0, second_factor = 0, divisor = 1;
 };
-// factor * monomial, factor / monomial, or factor / (monomial - 1), as variances have it
+// factor * monomial, factor / (multiple * monomial), as means have it, or factor / (monomial - 1), as
+// variances do
 struct RealLaw {
   enum class Form : uint8_t { times, over, over_one_less };
   uint32_t monomial = kConstant;
   double factor = 0;
   Form form = Form::times;
+  int64_t multiple = 1;
 };
 
 // What differs among the sizes of several calls. Dimensions of one size in each call are one

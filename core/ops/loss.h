@@ -99,7 +99,8 @@ TENON_API Tensor kl_div(const Tensor& input, const Tensor& target,
 // Throws a ValueError unless delta is above 0.
 TENON_API Tensor huber_loss(const Tensor& x, const Tensor& y, Reduction reduction = Reduction::mean,
                             double delta = 1.0, const Tensor& weight = Tensor());
-// Returns huber_loss with delta = beta, divided by beta, and for beta 0 l1_loss. Throws a
+// Returns huber_loss with delta = beta, divided by beta, and l1_loss for beta 0 or one whose
+// reciprocal is infinite in the dtype. Throws a
 // ValueError if beta is negative.
 TENON_API Tensor smooth_l1_loss(const Tensor& x, const Tensor& y,
                                 Reduction reduction = Reduction::mean, double beta = 1.0);

@@ -9,10 +9,10 @@
 
 /* Returns the number of positions of a window of `kernel` elements, `dilation` apart, that moves by
  * `stride` over `size` elements with `padding` on both sides, as PyTorch's pooling_output_shape
- * does; 0 if the window is larger than the padded input. `round_up` counts a last position that
- * reaches beyond the padding, but not one that starts in the padding behind the input. The stride
- * is at least 1. A kernel may be a dimension of an expanded tensor, so that products need more than
- * 64 bits. */
+ * does; 0 if the window is larger than the padded input, unless `round_up` lets it reach beyond.
+ * `round_up` counts a last position that reaches beyond the padding, but not one that starts in the
+ * padding behind the input. The stride is at least 1. A kernel may be a dimension of an expanded
+ * tensor, so that products need more than 64 bits. */
 static inline int64_t tn_window_positions(int64_t size, int64_t kernel, int64_t stride,
                                           int64_t padding, int64_t dilation, int round_up) {
   __extension__ typedef __int128 wide;

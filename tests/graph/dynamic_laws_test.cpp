@@ -109,11 +109,55 @@ BOOST_AUTO_TEST_CASE(a_law_that_was_none_makes_room_for_the_right_one) {
     BOOST_TEST_CONTEXT("size " << n)
     BOOST_TEST(same_bits(fifths(ones({n})), full({n / 5}, 2.0)));
   };
-  for (const int64_t n : {11, 17, 23, 29, 35, 20, 25, 30, 10, 40, 45}) require_right(n);
+  for (const int64_t n : {11, 17, 23, 29, 35, 20, 25, 30, 10, 40, 45, 95}) require_right(n);
   const int before = runs;
   for (const int64_t n : {50, 55, 15}) require_right(n);
   BOOST_TEST(runs == before);
   BOOST_TEST(!says(fifths, "was found to differ by size"));
+}
+
+// 2/3 of these sizes are 5/7 of them as well, but not of those that follow.
+BOOST_AUTO_TEST_CASE(fractions_that_are_alike_for_long) {
+  struct Fraction {
+    int64_t a, b, first, step;
+  };
+  for (const auto& [a, b, first, step] :
+       {Fraction{5, 7, 14, 3}, {7, 15, 24, 1}, {4, 11, 8, 8}, {4, 13, 9, 3}, {2, 3, 6, 2}}) {
+    const auto f = [a = a, b = b](const Tensor& x) {
+      return x.narrow(0, 0, x.size(0) * a / b) * 2.0;
+    };
+    auto compiled = compile(f, {.dynamic = {0}});
+    for (int64_t i = 0; i < 30; ++i) {
+      const Tensor x = randn({first + i * step});
+      BOOST_TEST_CONTEXT(a << "/" << b << " of " << x.size(0))
+      BOOST_REQUIRE(same_bits(compiled(x), f(x)));
+    }
+  }
+}
+
+// The gradient of a mean divides by the number of all elements: 1 / (10 n) and not 0.1 / n, whose
+// bits are others for some sizes.
+BOOST_AUTO_TEST_CASE(gradients_of_means_follow_from_sizes) {
+  using Loss = Tensor (*)(const Tensor&, const Tensor&);
+  const Loss losses[] = {
+      [](const Tensor& x, const Tensor& y) { return huber_loss(x, y); },
+      [](const Tensor& x, const Tensor& y) { return smooth_l1_loss(x, y, Reduction::mean, 0.5); },
+      [](const Tensor& x, const Tensor& y) { return mse_loss(x, y); },
+      [](const Tensor& x, const Tensor& y) { return l1_loss(x, y); }};
+  for (const auto loss : losses)
+    for (const int64_t columns : {3, 10, 100}) {
+      const Tensor w = randn({columns}).requires_grad_(), v = w.detach().clone().requires_grad_();
+      auto compiled = compile([&](const Tensor& x, const Tensor& y) { return loss(x * w, y); },
+                              {.dynamic = {0}});
+      for (const int64_t n : {33, 34, 21, 51, 32, 19, 24, 40, 42, 6, 7, 49, 57, 98, 103}) {
+        const Tensor x = randn({n, columns}), y = randn({n, columns});
+        compiled(x, y).backward();
+        loss(x * v, y).backward();
+        BOOST_TEST_CONTEXT(columns << " columns of " << n)
+        BOOST_REQUIRE(same_bits(w.grad(), v.grad()));
+      }
+      BOOST_TEST(calls_recorded(compiled) <= 9, compiled.explain());
+    }
 }
 
 // Multiples of 8 tell nothing of what is none.

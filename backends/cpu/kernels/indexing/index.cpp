@@ -51,9 +51,9 @@ tn_plan* make_select(tn_device*, const Request& request) {
 }
 const sdk::Kernel selects({"embedding", "index_select"}, make_select);
 
-// gx[o, index[i], :] += g[o, i, :], in the order of i for any number of threads. If there are too
-// few blocks of `outer` for the threads, they divide the rows of gx among themselves, or the
-// columns if there are few rows, and each thread looks at all indices.
+// gx[o, index[i], :] += g[o, i, :], in the order of i for any number of threads. If `outer` is 1,
+// threads divide the rows of gx among themselves, or the columns if there are few rows, and each
+// thread looks at all indices.
 template <class T, class I>
 struct AddRows {
   sdk::RowsRequest r;

@@ -22,6 +22,8 @@ constexpr int64_t kSmallTriangle = 128, kSmallCholesky = 128, kFewColumns = 16, 
 constexpr int64_t kManyColumns = 8;
 // Rows of a triangular matrix that are solved one after the other for one right-hand side.
 constexpr int64_t kVectorRows = 16;
+// Rows of a product with a vector that a thread takes at once.
+constexpr int64_t kVectorStrip = 64;
 // Multiply-adds and terms of products from which on Eigen's are faster, because its operands are
 // packed in both directions (docs/benchmarks.md), and rows or columns that a thread takes at once:
 // whole tiles of Eigen, so that results do not depend on where they are cut.
@@ -38,11 +40,18 @@ void solve_vector(MatrixView<const T> a, int64_t n, T* x, bool upper, bool unit,
   if (n > kLargeVector) {
     const int64_t h = n / 2, first = upper ? h : 0, second = h - first, rows = upper ? h : n - h;
     solve_vector(a.at(first, first), n - rows, x + first, upper, unit, threads);
+    // In strips, so that results do not depend on where threads cut: the last rows of a product are
+    // summed in another order.
     const auto part = [&](int64_t begin, int64_t end, uint32_t) {
-      begin += second, end += second;
-      add_product<T>(end - begin, n - rows, T(-1), a.at(begin, first), x + first, x + begin);
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t r = second + i * kVectorStrip,
+                      size = std::min(kVectorStrip, second + rows - r);
+        add_product<T>(size, n - rows, T(-1), a.at(r, first), x + first, x + r);
+      }
     };
-    threads ? parallel_for(rows, 1 + kUnsharedVectorWork / n * 8, part) : part(0, rows, 0);
+    const int64_t strips = parts_of(rows, kVectorStrip);
+    threads ? parallel_for(strips, 1 + kUnsharedVectorWork / n * 8 / kVectorStrip, part)
+            : part(0, strips, 0);
     return solve_vector(a.at(second, second), rows, x + second, upper, unit, threads);
   }
   for (int64_t done = 0; done < n; done += kVectorRows) {
