@@ -44,10 +44,15 @@ const Op lgamma_op{special("lgamma", lgamma_gradient)};
 void digamma_gradient(const GradContext& c, Grads g) { g[0] = c.grad() * polygamma(1, c.input(0)); }
 const Op digamma_op{special("digamma", digamma_gradient)};
 
+Tensor run_polygamma(int64_t n, const Tensor& x);
+// Of the function with n = 100 too, the last that users may ask for.
 void polygamma_gradient(const GradContext& c, Grads g) {
-  g[0] = c.grad() * polygamma(c.attrs.get_int("n") + 1, c.input(0));
+  g[0] = c.grad() * run_polygamma(c.attrs.get_int("n") + 1, c.input(0));
 }
 const Op polygamma_op{special("polygamma", polygamma_gradient)};
+Tensor run_polygamma(int64_t n, const Tensor& x) {
+  return run(polygamma_op, {&x}, Attrs().set("n", n));
+}
 
 // Scalars: eps and 1 - eps, or -infinity and infinity.
 void logit_gradient(const GradContext& c, Grads g) {
@@ -76,10 +81,7 @@ Tensor polygamma(int64_t n, const Tensor& x) {
   require_tensor("polygamma", x);
   if (n < 0 || n > 100)
     throw ValueError(fmt::format("polygamma: n must lie in [0, 100], found {}", n));
-  if (n == 0) return digamma(x);
-  Attrs attrs;
-  attrs.set("n", n);
-  return run(polygamma_op, {&x}, attrs);
+  return n == 0 ? digamma(x) : run_polygamma(n, x);
 }
 
 Tensor logit(const Tensor& x, std::optional<double> eps) {

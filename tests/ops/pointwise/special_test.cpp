@@ -109,6 +109,16 @@ BOOST_AUTO_TEST_CASE(special_functions_at_the_edges) {
 }
 
 // Where both operands are infinite, or nothing, PyTorch's formula is NaN or 0.
+// It is the function with the next number, which users may not ask for.
+BOOST_AUTO_TEST_CASE(the_last_polygamma_has_a_gradient) {
+  const Tensor x = doubles({50}, {1}).requires_grad_();
+  polygamma(100, x).backward();
+  const double h = 1e-4, above = polygamma(100, x.detach() + h).item<double>(),
+               below = polygamma(100, x.detach() - h).item<double>();
+  BOOST_TEST(x.grad().item<double>() == (above - below) / (2 * h),
+             boost::test_tools::tolerance(1e-6));
+}
+
 BOOST_AUTO_TEST_CASE(gradients_of_two_operands_at_the_edges) {
   auto slopes = [](auto&& f, const std::vector<double>& a, const std::vector<double>& b) {
     Tensor x = doubles(a, {static_cast<int64_t>(a.size())}).requires_grad_();
