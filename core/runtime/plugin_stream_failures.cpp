@@ -37,10 +37,11 @@ FailureLog::Pointer PluginStream::name_late(tn_error* error, uint64_t last) cons
         op = error->details[i].value;
     const bool lost = error->code == TN_CODE_DEVICE_LOST;
     std::string work = in_flight(last, op);
-    return std::pair(lost           ? name_ + " is lost and cannot be used again in this process: "
-                     : work.empty() ? name_ + ": queued work failed: "
-                                    : "queued work failed: ",
-                     std::move(work));
+    std::string prefix = lost ? name_ + " is lost and cannot be used again in this process: "
+                         : work.empty() ? name_ + ": queued work failed: "
+                                        : "queued work failed: ";
+    if (!op.empty()) prefix += op + ": ";
+    return std::pair(std::move(prefix), std::move(work));
   });
 }
 

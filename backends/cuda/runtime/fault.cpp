@@ -93,10 +93,10 @@ void throw_fault(Fault& fault) {
   if (site == FaultSite::none) return;
   const std::string op = operator_of(site);
   const bool label = site == FaultSite::cross_entropy || site == FaultSite::ctc_loss;
-  const std::string message = label ? sdk::text("{}: label {} in row {} lies outside [0, {})", op,
+  const std::string message = label ? sdk::text("label {} in row {} lies outside [0, {})",
                                                 fault.value, fault.position, fault.bound)
-                                    : sdk::text("{}: index {} at position {} is outside [0, {})",
-                                                op, fault.value, fault.position, fault.bound);
+                                    : sdk::text("index {} at position {} is outside [0, {})",
+                                                fault.value, fault.position, fault.bound);
   fault.site = FaultSite::none;
   *const_cast<volatile int32_t*>(&fault.claimed) = 0;
   throw sdk::Error(TN_CODE_OUT_OF_RANGE, message, {{"op", op}});
