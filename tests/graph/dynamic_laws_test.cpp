@@ -214,8 +214,8 @@ BOOST_AUTO_TEST_CASE(sizes_of_different_remainders_have_laws_of_their_own) {
         return x.narrow(0, 0, x.size(0) / 2) * 2.0;
       },
       {.dynamic = {0}});
-  for (int64_t n = 4; n < 40; ++n) BOOST_TEST(same_bits(halves(ones({n})), full({n / 2}, 2.0)));
-  BOOST_TEST(runs <= 26);
+  for (int64_t n = 4; n < 80; ++n) BOOST_TEST(same_bits(halves(ones({n})), full({n / 2}, 2.0)));
+  BOOST_TEST(runs <= 50);
   // Three fifths lie on a line that is not that of others.
   auto fifths = compile([](const Tensor& x) { return x.narrow(0, 0, x.size(0) / 5) * 2.0; },
                         {.dynamic = {0}});
