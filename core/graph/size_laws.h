@@ -27,8 +27,8 @@ struct IntegerLaw {
   uint32_t monomial = kConstant, second = kConstant;
   int64_t factor = 0, second_factor = 0, divisor = 1;
 };
-// factor * monomial, factor / (multiple * monomial), as means have it, or factor / (monomial - 1), as
-// variances do
+// factor * monomial, factor / (multiple * monomial), as means have it, or factor / (monomial - 1),
+// as variances do
 struct RealLaw {
   enum class Form : uint8_t { times, over, over_one_less };
   uint32_t monomial = kConstant;
