@@ -6,6 +6,7 @@
 #include <tenon/core/autograd/autograd.h>
 #include <tenon/core/device.h>
 #include <tenon/core/grad_mode.h>
+#include <tenon/core/ops/arithmetic.h>
 #include <tenon/core/ops/pointwise.h>
 #include <tenon/core/ops/reduction.h>
 #include <tenon/core/ops/subscript.h>

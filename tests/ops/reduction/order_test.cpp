@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 
+#include <tenon/core/ops/arithmetic.h>
 #include <tenon/core/ops/pointwise.h>
 #include <tenon/core/ops/scan.h>
 #include <tenon/core/ops/sort.h>
