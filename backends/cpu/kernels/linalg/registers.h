@@ -101,29 +101,25 @@ inline void for_register_rows(int64_t begin, int64_t end, F&& f) {
     if (begin < end) for_register_rows<(Most > 4 ? 4 : Most / 2)>(begin, end, f);
 }
 
+// Elements of a packed row of so many columns: whole vectors.
+template <class T>
+constexpr int64_t packed_step(int64_t columns) {
+  return columns > kWidth<T> ? kPanelColumns<T> : kWidth<T>;
+}
+
 // Rows of a panel, packed; lanes behind its columns are zero.
 template <class T>
 inline void pack_panel(MatrixView<const T> from, int64_t rows, int64_t columns, T* packed) {
-  constexpr int64_t w = kWidth<T>;
-  const int64_t step = columns > w ? 2 * w : w, last = columns > w ? columns - w : columns;
-  for (int64_t i = 0; i < rows; ++i, packed += step) {
+  for (int64_t i = 0; i < rows; ++i, packed += packed_step<T>(columns)) {
     const T* const row = &from(i, 0);
-    if (columns > w) store(packed, load(row));
-    store(packed + step - w,
-          last == w ? load(row + columns - w) : load_part(row + columns - last, last));
+    for_lanes<T>(columns, [&](int64_t j, auto part) { store(packed + j, load(row + j, part)); });
   }
 }
 template <class T>
 inline void unpack_panel(const T* packed, int64_t rows, int64_t columns, MatrixView<T> to) {
-  constexpr int64_t w = kWidth<T>;
-  const int64_t step = columns > w ? 2 * w : w, last = columns > w ? columns - w : columns;
-  for (int64_t i = 0; i < rows; ++i, packed += step) {
+  for (int64_t i = 0; i < rows; ++i, packed += packed_step<T>(columns)) {
     T* const row = &to(i, 0);
-    if (columns > w) store(row, load(packed));
-    if (last == w)
-      store(row + columns - w, load(packed + step - w));
-    else
-      store_part(row + columns - last, load(packed + step - w), last);
+    for_lanes<T>(columns, [&](int64_t j, auto part) { store<T>(row + j, load(packed + j), part); });
   }
 }
 
@@ -134,8 +130,7 @@ void subtract_panel(int64_t j, int64_t begin, int64_t end, int64_t n, int64_t k,
                     MatrixView<const T> a, MatrixView<const T> b, MatrixView<T> c) {
   alignas(64) T panel[kPanelRows * kPanelColumns<T>];
   j *= kPanelColumns<T>;
-  const int64_t columns = std::min(kPanelColumns<T>, n - j),
-                step = columns > kWidth<T> ? kPanelColumns<T> : kWidth<T>;
+  const int64_t columns = std::min(kPanelColumns<T>, n - j), step = packed_step<T>(columns);
   for (int64_t l = 0; l < k; l += kPanelRows) {
     const int64_t depth = std::min(kPanelRows, k - l);
     pack_panel<T>(b.at(l, j), depth, columns, panel);
@@ -153,8 +148,7 @@ void solve_panel(int64_t j, MatrixView<const T> a, int64_t n, MatrixView<T> b, i
                  const T* inverses) {
   alignas(64) T panel[kPanelRows * kPanelColumns<T>];
   j *= kPanelColumns<T>;
-  const int64_t columns = std::min(kPanelColumns<T>, k - j),
-                step = columns > kWidth<T> ? kPanelColumns<T> : kWidth<T>;
+  const int64_t columns = std::min(kPanelColumns<T>, k - j), step = packed_step<T>(columns);
   pack_panel<T>(b.at(0, j), n, columns, panel);
   for_register_rows(0, n, [&](int64_t i, auto rows) {
     RegisterRows<T>{i,    a.at(i, 0), panel, step, panel + i * step,
