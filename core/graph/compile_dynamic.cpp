@@ -82,10 +82,9 @@ void KnownDynamic::begin_again() {
   looks = next_look = derived = vain_looks = 0;
 }
 
-bool KnownDynamic::may_derive(const Sizes& sizes, std::span<const Tensor* const> arguments,
-                              const recording::World& now) const {
-  return calls.is_ready() && calls.knows(sizes) && !is_look_due(sizes) && is_right_in(now) &&
-         signature.fits(arguments);
+bool KnownDynamic::covers(const Sizes& sizes, std::span<const Tensor* const> arguments,
+                          const recording::World& now) const {
+  return calls.is_ready() && calls.knows(sizes) && is_right_in(now) && signature.fits(arguments);
 }
 
 }  // namespace graph
@@ -152,9 +151,8 @@ bool CompiledCalls::State::takes_look(std::span<const Tensor* const> arguments) 
   const recording::World now = recording::world();
   bool looks = false;
   for (auto& known : dynamics) {
-    if (!known.calls.is_ready() || !known.calls.knows(*of_call) || !known.is_look_due(*of_call) ||
-        !known.is_right_in(now) || !known.signature.fits(arguments) ||
-        known.vain_looks == kMostVain)
+    if (known.vain_looks == kMostVain || !known.covers(*of_call, arguments, now) ||
+        !known.is_look_due(*of_call))
       continue;
     ++known.vain_looks;
     looks = true;

@@ -139,9 +139,14 @@ struct KnownDynamic {
   void note_right(const Sizes& sizes);
   // Begins again with laws that have just been found.
   void begin_again();
-  // Whether a program for these arguments may be derived.
+  // Whether its laws say something of a call with these arguments.
+  bool covers(const Sizes& sizes, std::span<const Tensor* const> arguments,
+              const recording::World& now) const;
+  // Whether a program for these arguments may be derived, without a look at the call first.
   bool may_derive(const Sizes& sizes, std::span<const Tensor* const> arguments,
-                  const recording::World& now) const;
+                  const recording::World& now) const {
+    return covers(sizes, arguments, now) && !is_look_due(sizes);
+  }
   bool is_right_in(const recording::World& world) const {
     return std::find(worlds.begin(), worlds.end(), world) != worlds.end();
   }

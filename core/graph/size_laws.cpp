@@ -152,6 +152,12 @@ double apply(const RealLaw& law, int64_t x) {
   return law.form == RealLaw::Form::times ? law.factor * size : law.factor / size;
 }
 
+bool holds(const RealLaw& law, std::span<const int64_t> x, std::span<const double> numbers) {
+  for (size_t i = 0; i < numbers.size(); ++i)
+    if (apply(law, x[i]) != numbers[i]) return false;
+  return true;
+}
+
 // 1 or 2 divided by a multiple of each size, as in the gradient of a mean over all elements. It
 // comes before 0.1 / size, which has the bits of 1 / (10 size) for most sizes and not for all.
 bool fits_share(std::span<const int64_t> x, std::span<const double> y, RealLaw& law) {
@@ -160,10 +166,7 @@ bool fits_share(std::span<const int64_t> x, std::span<const double> y, RealLaw& 
     if (!(multiple > 1 && multiple < 0x1p52)) continue;
     law.factor = std::copysign(parts, y[0]);
     law.multiple = static_cast<int64_t>(multiple);
-    const auto follows = [&](size_t i) { return apply(law, x[i]) == y[i]; };
-    size_t right = 0;
-    while (right < x.size() && follows(right)) ++right;
-    if (right == x.size()) return true;
+    if (holds(law, x, y)) return true;
   }
   law.multiple = 1;
   return false;
@@ -178,9 +181,7 @@ bool fits_factor(std::span<const int64_t> x, std::span<const double> y, RealLaw&
   const double about = law.form == RealLaw::Form::times ? y[0] / size : y[0] * size;
   const auto fits = [&](double factor) {
     law.factor = factor;
-    for (size_t i = 0; i < x.size(); ++i)
-      if (apply(law, x[i]) != y[i]) return false;
-    return std::isnormal(factor);
+    return holds(law, x, y) && std::isnormal(factor);
   };
   const double few_digits = std::strtod(fmt::format("{:.15g}", about).c_str(), nullptr);
   for (const double simple :

@@ -45,20 +45,20 @@ void infer_distance_backward(Infer& infer) {
 // Scalar `at` of an operator of D, where its differences have a limit.
 template <class D, class Context>
 double limit_of(const Context& context, size_t at) {
-  return D::has_limit ? context.scalars[at].value.f : 0;
+  return D::kHasLimit ? context.scalars[at].value.f : 0;
 }
 
 template <class D>
 Tensor run_distance(const Op& op, const Tensor& x, const Tensor& y, Reduction reduction,
                     double limit) {
   const Attrs attrs = Attrs().set("reduction", name_of(reduction));
-  if constexpr (D::has_limit) return run(op, {&x, &y}, attrs, {Scalar(limit)});
+  if constexpr (D::kHasLimit) return run(op, {&x, &y}, attrs, {Scalar(limit)});
   return run(op, {&x, &y}, attrs);
 }
 template <class D>
 Tensor run_distance_backward(const Tensor& g, const Tensor& x, const Tensor& y, double number,
                              double limit) {
-  if constexpr (D::has_limit)
+  if constexpr (D::kHasLimit)
     return run(D::backward(), {&g, &x, &y}, {}, {Scalar(number), Scalar(limit)});
   return run(D::backward(), {&g, &x, &y}, {}, {Scalar(number)});
 }
@@ -66,7 +66,7 @@ Tensor run_distance_backward(const Tensor& g, const Tensor& x, const Tensor& y, 
 template <class D>
 void distance_gradient(const GradContext& c, Grads g) {
   const double count = static_cast<double>(c.input_shape(0).numel()),
-               factor = c.attrs.get_string("reduction") == "mean" ? D::factor / count : D::factor,
+               factor = c.attrs.get_string("reduction") == "mean" ? D::kFactor / count : D::kFactor,
                limit = limit_of<D>(c, 0);
   const Tensor &x = c.input(0), &y = c.input(1);
   if (c.needs(0)) g[0] = run_distance_backward<D>(c.grad(), x, y, factor, limit);
@@ -107,7 +107,7 @@ OpSpec distance_spec(const char* name) {
       .saves_inputs = 3,
       .autocast = AutocastRule::f32,
       .decompose = decompose_distance<D>,
-      .scalars = D::has_limit ? 1 : 0,
+      .scalars = D::kHasLimit ? 1 : 0,
   };
 }
 template <class D>
@@ -119,18 +119,18 @@ OpSpec distance_backward_spec(const char* name) {
       .gradient = distance_backward_gradient<D>,
       .saves_inputs = 7,
       .decompose = decompose_distance_backward<D>,
-      .scalars = D::has_limit ? 2 : 1,
+      .scalars = D::kHasLimit ? 2 : 1,
   };
 }
 
 // ---- of a difference d, and perhaps a limit of what counts as small: its value, whose derivative
-// is factor slope(d), and what slope() makes of a gradient that comes back to it; composed_… is of
+// is kFactor slope(d), and what slope() makes of a gradient that comes back to it; composed_… is of
 // what every backend has
 
 struct SquaredDistance {
   static const Op& backward();
-  static constexpr double factor = 2;
-  static constexpr bool has_limit = false;
+  static constexpr double kFactor = 2;
+  static constexpr bool kHasLimit = false;
   static Tensor value(const Tensor& d, double) { return square(d); }
   static Tensor composed_value(const Tensor& d, double) { return square(d); }
   static Tensor slope(const Tensor& d, double) { return d; }
@@ -145,8 +145,8 @@ const Op& SquaredDistance::backward() { return mse_loss_backward_op; }
 
 struct AbsoluteDistance {
   static const Op& backward();
-  static constexpr double factor = 1;
-  static constexpr bool has_limit = false;
+  static constexpr double kFactor = 1;
+  static constexpr bool kHasLimit = false;
   static Tensor value(const Tensor& d, double) { return abs(d); }
   static Tensor composed_value(const Tensor& d, double) { return abs(d); }
   static Tensor slope(const Tensor& d, double) { return sign(d); }
@@ -165,8 +165,8 @@ const Op& AbsoluteDistance::backward() { return l1_loss_backward_op; }
 // With z = d within [-delta, delta], z (d - z / 2): half the square inside, linear outside.
 struct HuberDistance {
   static const Op& backward();
-  static constexpr double factor = 1;
-  static constexpr bool has_limit = true;
+  static constexpr double kFactor = 1;
+  static constexpr bool kHasLimit = true;
   static Tensor value(const Tensor& d, double delta) { return value_of(d, slope(d, delta)); }
   static Tensor composed_value(const Tensor& d, double delta) {
     return value_of(d, composed_slope(d, delta));
@@ -189,8 +189,8 @@ const Op& HuberDistance::backward() { return huber_loss_backward_op; }
 // The same divided by delta, which is called beta here.
 struct SmoothL1Distance {
   static const Op& backward();
-  static constexpr double factor = 1;
-  static constexpr bool has_limit = true;
+  static constexpr double kFactor = 1;
+  static constexpr bool kHasLimit = true;
   static Tensor value(const Tensor& d, double beta) { return HuberDistance::value(d, beta) / beta; }
   static Tensor composed_value(const Tensor& d, double beta) {
     return HuberDistance::composed_value(d, beta) / beta;
@@ -237,7 +237,7 @@ Tensor distance(const Op& op, const Tensor& x, const Tensor& y, Reduction reduct
     return wide.rounded(distance<D>(op, wide(x), wide(y), reduction, wide(weight), limit));
   warn_of_broadcasting(op.name, x, y);
   return reduce_weighted_distance(op.name, D::value(x - y, limit), x, weight, reduction,
-                                  !D::has_limit);
+                                  !D::kHasLimit);
 }
 
 // Whether 1 / beta has no value in the dtype that the loss of x is computed in.

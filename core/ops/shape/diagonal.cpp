@@ -96,6 +96,15 @@ Tensor zero_like(const Tensor& x) { return constant(0, dtype_of(x), device_read_
 // ---- triangles, with the attribute "diagonal"
 
 void infer_triangle(Infer& infer) { infer.output(infer.in(0).dtype, infer.in(0).shape); }
+OpSpec triangle(const char* name, GradRule gradient, DecomposeRule decompose) {
+  return {
+      .name = name,
+      .infer = infer_triangle,
+      .gradient = gradient,
+      .decompose = decompose,
+      .decomposes_halves = true,
+  };
+}
 
 void tril_gradient(const GradContext& c, Grads g) {
   g[0] = tril(c.grad(), c.attrs.get_int("diagonal"));
@@ -104,13 +113,7 @@ void decompose_tril(const Call& call, Outputs& out) {
   const Tensor& x = call.in(0);
   out.push_back(where(below_diagonal(x, call.attrs.get_int("diagonal")), x, zero_like(x)));
 }
-const Op tril_op{{
-    .name = "tril",
-    .infer = infer_triangle,
-    .gradient = tril_gradient,
-    .decompose = decompose_tril,
-    .decomposes_halves = true,
-}};
+const Op tril_op{triangle("tril", tril_gradient, decompose_tril)};
 
 void triu_gradient(const GradContext& c, Grads g) {
   g[0] = triu(c.grad(), c.attrs.get_int("diagonal"));
@@ -122,13 +125,7 @@ void decompose_triu(const Call& call, Outputs& out) {
                 before = std::max(diagonal, std::numeric_limits<int64_t>::min() + 1) - 1;
   out.push_back(where(below_diagonal(x, before), zero_like(x), x));
 }
-const Op triu_op{{
-    .name = "triu",
-    .infer = infer_triangle,
-    .gradient = triu_gradient,
-    .decompose = decompose_triu,
-    .decomposes_halves = true,
-}};
+const Op triu_op{triangle("triu", triu_gradient, decompose_triu)};
 
 Tensor run_triangle(const Op& op, const Tensor& x, int64_t diagonal) {
   require_tensor(op.name, x);
