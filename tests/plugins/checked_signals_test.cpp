@@ -25,6 +25,22 @@ using namespace tenon;
 using namespace tenon::test;
 using namespace tenon::test::joint;
 
+namespace {
+
+// Runs a case of this suite in a process of its own, in checked mode unless the environment says
+// otherwise.
+Outcome run_checked(const std::string& name, const std::string& fault,
+                    std::vector<std::string> environment = {"TENON_CHECK=1"},
+                    const char* catch_system_errors = "no") {
+  environment.push_back("TENON_TEST_FAULT=" + fault);
+  return run_child(
+      {"/proc/self/exe", "--run_test=checked_signals_test/" + name,
+       std::string("--catch_system_errors=") + catch_system_errors, "--color_output=no"},
+      environment, 60);
+}
+
+}  // namespace
+
 BOOST_AUTO_TEST_CASE(crash_alone,
                      *boost::unit_test::disabled() * boost::unit_test::label("alone")) {
   Joint joint;
@@ -53,13 +69,9 @@ BOOST_AUTO_TEST_CASE(a_crash_names_plugin_operator_shapes_and_module) {
         const std::string line =
             "joint.so): " + crash.said +
             (works ? (streams.empty() ? "0" : "1") + std::string(", module Net") : "") + "\n";
-        std::vector<std::string> environment = {"TENON_CHECK=1", "TENON_NUM_THREADS=2",
-                                                "TENON_TEST_FAULT=" + crash.fault};
+        std::vector<std::string> environment = {"TENON_CHECK=1", "TENON_NUM_THREADS=2"};
         if (!streams.empty()) environment.push_back("TENON_TEST_STREAMS=1");
-        const Outcome outcome =
-            run_child({"/proc/self/exe", "--run_test=checked_signals_test/crash_alone",
-                       "--catch_system_errors=no", "--color_output=no"},
-                      environment, 60);
+        const Outcome outcome = run_checked("crash_alone", crash.fault, environment);
         BOOST_TEST(has(outcome.output, "tenon: signal " + crash.signal + " in plugin joint ("),
                    outcome.output);
         BOOST_TEST(has(outcome.output, line), outcome.output << "lacks " << line);
@@ -80,17 +92,12 @@ BOOST_AUTO_TEST_CASE(thread_alone,
 }
 
 BOOST_AUTO_TEST_CASE(a_thread_of_a_plugin_is_known_by_its_library) {
-  auto run = [](const std::string& fault, const char* checked) {
-    return run_child({"/proc/self/exe", "--run_test=checked_signals_test/thread_alone",
-                      "--catch_system_errors=no", "--color_output=no"},
-                     {std::string("TENON_CHECK=") + checked, "TENON_TEST_FAULT=" + fault}, 20);
-  };
   const std::string work = "\n  at work: operator abs: (5,) on joint_streams:0, module Net\n";
   // The arrays of a run lead nowhere once it has returned: who keeps them crashes, too.
   for (auto& [fault, signal, number] : {std::tuple("run_segfaults", "SIGSEGV", SIGSEGV),
                                         std::tuple("keeps_the_arrays", "SIGSEGV", SIGSEGV),
                                         std::tuple("run_aborts", "SIGABRT", SIGABRT)}) {
-    const Outcome crash = run(fault, "1");
+    const Outcome crash = run_checked("thread_alone", fault);
     for (const std::string& part :
          {"tenon: signal " + std::string(signal) + " in plugin joint_streams (",
           std::string("joint_streams.so): on a thread of its own\n"), work})
@@ -99,7 +106,8 @@ BOOST_AUTO_TEST_CASE(a_thread_of_a_plugin_is_known_by_its_library) {
   }
 
   for (const char* checked : {"", "1"}) {
-    const Outcome exit = run("run_exits", checked);
+    const Outcome exit =
+        run_checked("thread_alone", "run_exits", {std::string("TENON_CHECK=") + checked});
     BOOST_TEST(exit.status == 3, exit.status << ": " << exit.output);
     const std::string said =
         "[joint_streams] error: the plugin ended the process (exit) from "
@@ -125,10 +133,7 @@ BOOST_AUTO_TEST_CASE(many_handlers_alone,
 }
 
 BOOST_AUTO_TEST_CASE(a_crash_is_told_however_often_other_handlers_were_there) {
-  const Outcome outcome =
-      run_child({"/proc/self/exe", "--run_test=checked_signals_test/many_handlers_alone",
-                 "--catch_system_errors=no", "--color_output=no"},
-                {"TENON_CHECK=1", "TENON_TEST_FAULT=run_of_1031_crashes"}, 60);
+  const Outcome outcome = run_checked("many_handlers_alone", "run_of_1031_crashes");
   BOOST_TEST(has(outcome.output, "tenon: signal SIGSEGV in plugin joint ("), outcome.output);
   BOOST_TEST(has(outcome.output, " of operator abs: (1031,) on joint:0"), outcome.output);
   BOOST_TEST(outcome.status == 1000 + SIGSEGV, outcome.status << ": " << outcome.output);
@@ -137,9 +142,7 @@ BOOST_AUTO_TEST_CASE(a_crash_is_told_however_often_other_handlers_were_there) {
 BOOST_AUTO_TEST_CASE(the_handler_that_was_there_before_gets_the_signal) {
   if (kSanitized) return;  // the address sanitizer's is there, and ends the process itself
   const Outcome outcome =
-      run_child({"/proc/self/exe", "--run_test=checked_signals_test/crash_alone",
-                 "--catch_system_errors=yes", "--color_output=no"},
-                {"TENON_CHECK=1", "TENON_TEST_FAULT=plan_create_segfaults"}, 60);
+      run_checked("crash_alone", "plan_create_segfaults", {"TENON_CHECK=1"}, "yes");
   BOOST_TEST(has(outcome.output, "tenon: signal SIGSEGV in plugin joint ("), outcome.output);
   BOOST_TEST(has(outcome.output, "memory access violation"), outcome.output);
   BOOST_TEST(outcome.status == 201, outcome.output);
