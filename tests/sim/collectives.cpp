@@ -56,10 +56,10 @@ void add(tn_communicator& c, tn_stream* const* streams, std::function<void()> ca
     require_not_capturing(given[i], "a collective");
     require_working(given[i]->device);
     if (given[i]->device != c.devices[i])
-      throw Error(TN_CODE_INVALID_ARGUMENT, "sim: a stream of another device");
+      throw Error(TN_CODE_INVALID_ARGUMENT, "a stream of another device");
   }
   if (c.grouping && !c.calls.empty() && given != c.streams)
-    throw Error(TN_CODE_INVALID_ARGUMENT, "sim: a group over other streams");
+    throw Error(TN_CODE_INVALID_ARGUMENT, "a group over other streams");
   ++counters.joint_calls;
   c.streams = std::move(given);
   c.calls.push_back(std::move(call));
@@ -78,18 +78,18 @@ void sum(const std::vector<const void*>& inputs, const std::vector<void*>& outpu
 void require_there(const tn_communicator& c, const void* const* members, uint64_t bytes) {
   for (size_t i = 0; i < c.devices.size(); ++i)
     if (!is_device_memory(members[i], bytes))
-      throw Error(TN_CODE_INVALID_ARGUMENT, "sim: a member is not device memory");
+      throw Error(TN_CODE_INVALID_ARGUMENT, "a member is not device memory");
 }
 
 tn_error* all_reduce(tn_communicator* c, const void* const* inputs, void* const* outputs,
                      uint64_t n, tn_dtype dtype, tn_reduce_op op, tn_stream* const* streams) {
   return guard([&] {
-    if (op != TN_REDUCE_SUM) sdk::unsupported("sim: only sums");
+    if (op != TN_REDUCE_SUM) sdk::unsupported("only sums");
     auto* body = dtype == TN_F32   ? sum<float>
                  : dtype == TN_F64 ? sum<double>
                  : dtype == TN_I64 ? sum<int64_t>
                                    : nullptr;
-    if (!body) sdk::unsupported(std::string("sim: no sums of ") + sdk::dtype_name(dtype));
+    if (!body) sdk::unsupported(std::string("no sums of ") + sdk::dtype_name(dtype));
     require_there(*c, inputs, n * sdk::dtype_size(dtype));
     require_there(*c, outputs, n * sdk::dtype_size(dtype));
     std::vector<const void*> in(inputs, inputs + c->devices.size());
@@ -115,9 +115,9 @@ tn_error* communicator_create(tn_backend*, tn_device* const* devices, size_t cou
                               tn_communicator** out) {
   return guard([&] {
     if (std::set<tn_device*>(devices, devices + count).size() < count)
-      sdk::unsupported("sim: a device is given twice");
+      sdk::unsupported("a device is given twice");
     if (std::getenv("TENON_SIM_NO_LINK"))
-      throw Error(TN_CODE_UNAVAILABLE, "sim: TENON_SIM_NO_LINK is set");
+      throw Error(TN_CODE_UNAVAILABLE, "TENON_SIM_NO_LINK is set");
     auto c = std::make_unique<tn_communicator>();
     c->devices.assign(devices, devices + count);
     *out = c.release();

@@ -144,7 +144,7 @@ bool have_accident(const SimPlan& plan, const tn_run& run, tn_device* device) {
   if (plan.op != "fill" || run.num_scalars == 0) return false;
   const double value = run.scalars[0].f;
   if (value == kFailsLate || value == kFailsUnnamed)
-    throw Error(TN_CODE_OUT_OF_RANGE, "sim: an accident",
+    throw Error(TN_CODE_OUT_OF_RANGE, "an accident",
                 value == kFailsLate ? sdk::Details{{"op", plan.op}} : sdk::Details{});
   if (value == kWaitsAtGate) pass_gate();
   if (value == kLosesDevice) device->lost = true;
@@ -169,12 +169,12 @@ tn_error* run(tn_plan* self, const tn_run* args) {
       if (args->inputs[i] && !is_device_memory(args->inputs[i], 1))
         throw Error(TN_CODE_INTERNAL, "an input is not device memory");
     if (plan->op == "fill" && plan->counts.scalars > 0 && args->scalars[0].f == kFailsAtOnce) {
-      if (stream->capturing) stream->capture_error = "sim: the recording is broken";
-      throw Error(TN_CODE_INTERNAL, "sim: an accident at once");
+      if (stream->capturing) stream->capture_error = "the recording is broken";
+      throw Error(TN_CODE_INTERNAL, "an accident at once");
     }
     if (stream->capturing && plan->op == "fill" && plan->counts.scalars > 0 &&
         args->scalars[0].f == kFailsRecorded)
-      throw Error(TN_CODE_INTERNAL, "sim: this cannot be recorded");
+      throw Error(TN_CODE_INTERNAL, "this cannot be recorded");
     stream->push([plan, device = stream->device, owned = sdk::OwnedRun(*args, plan->counts)] {
       const tn_run inner = owned.args();
       if (device->lost || have_accident(*plan, inner, device)) return;

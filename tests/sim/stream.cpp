@@ -51,13 +51,12 @@ void pass_gate() {
 void require_working(const tn_device* device) {
   if (device->lost)
     throw Error(TN_CODE_DEVICE_LOST,
-                "sim: device " + std::to_string(device->index) + " has fallen off the bus");
+                "device " + std::to_string(device->index) + " has fallen off the bus");
 }
 
 void require_not_capturing(const tn_stream* stream, const char* what) {
   if (stream->capturing)
-    throw Error(TN_CODE_INVALID_ARGUMENT,
-                std::string("sim: ") + what + " on a stream that captures");
+    throw Error(TN_CODE_INVALID_ARGUMENT, std::string(what) + " on a stream that captures");
 }
 
 namespace {
@@ -72,8 +71,7 @@ tn_error* event_record(tn_event* event, tn_stream* stream) {
 tn_error* stream_wait(tn_stream* stream, tn_event* event) {
   return guard([&] {
     require_not_capturing(stream, "a wait");
-    if (std::getenv("TENON_SIM_NO_WAIT"))
-      throw Error(TN_CODE_INTERNAL, "sim: TENON_SIM_NO_WAIT is set");
+    if (std::getenv("TENON_SIM_NO_WAIT")) throw Error(TN_CODE_INTERNAL, "TENON_SIM_NO_WAIT is set");
     event->delay(*stream);
   });
 }
@@ -109,7 +107,7 @@ namespace {
 void require_graphs(std::string_view function) {
   const char* refused = std::getenv("TENON_SIM_NO_GRAPHS");
   if (refused && function == refused)
-    throw Error(TN_CODE_OUT_OF_MEMORY, "sim: TENON_SIM_NO_GRAPHS is " + std::string(function));
+    throw Error(TN_CODE_OUT_OF_MEMORY, "TENON_SIM_NO_GRAPHS is " + std::string(function));
 }
 
 tn_error* begin(tn_stream* stream) {
@@ -118,7 +116,7 @@ tn_error* begin(tn_stream* stream) {
     require_working(stream->device);
     require_not_capturing(stream, "a capture");
     if (stream->has_queued())
-      throw Error(TN_CODE_INVALID_ARGUMENT, "sim: a capture of a stream that is not idle");
+      throw Error(TN_CODE_INVALID_ARGUMENT, "a capture of a stream that is not idle");
     stream->capturing = true;
   });
 }
@@ -126,7 +124,7 @@ tn_error* begin(tn_stream* stream) {
 tn_error* end(tn_stream* stream, tn_graph** graph) {
   return guard([&] {
     if (!std::exchange(stream->capturing, false))
-      throw Error(TN_CODE_INVALID_ARGUMENT, "sim: the stream does not capture");
+      throw Error(TN_CODE_INVALID_ARGUMENT, "the stream does not capture");
     auto tasks = std::exchange(stream->recorded, {});
     auto error = std::exchange(stream->capture_error, {});
     if (!error.empty()) throw Error(TN_CODE_INTERNAL, error);
@@ -144,7 +142,7 @@ tn_error* launch(tn_graph* graph, tn_stream* stream) {
     require_not_capturing(stream, "a graph");
     require_graphs("launch");
     if (graph->device != stream->device)
-      throw Error(TN_CODE_INVALID_ARGUMENT, "sim: the graph is of another device");
+      throw Error(TN_CODE_INVALID_ARGUMENT, "the graph is of another device");
     // A list of its own, as a driver makes one: this is what there may be no memory for.
     stream->push([stream, tasks = graph->tasks] {
       for (auto& task : tasks) stream->error().attempt(task);
