@@ -1,6 +1,9 @@
 #include <algorithm>
 #include <utility>
 
+#include <fmt/core.h>
+
+#include <tenon/core/error.h>
 #include <tenon/core/graph/passes/draft.h>
 
 namespace tenon::graph {
@@ -89,6 +92,25 @@ uint32_t Draft::part_of(uint32_t node) const {
   uint32_t part = 0;
   while (trace.parts[part].end_node <= node) ++part;
   return part;
+}
+
+Ref<PlanEntry> make_joint_plan(const PlanEntry& first, uint64_t cost, CallDesc call,
+                               std::string& why) {
+  try {
+    auto plan = plans_of(*first.context).make_apart(std::move(call));
+    if (!plan->plan || plan->make_contiguous)
+      why = "the plugin refuses it" + plan->refusals;
+    else if (plan->planner != first.planner)
+      why = fmt::format("{} computes the first, and {} would compute all", first.planner->name(),
+                        plan->planner->name());
+    else if (plan->cost_ns > cost)
+      why = fmt::format("together they would take {} ns instead of {}", plan->cost_ns, cost);
+    else
+      return plan;
+  } catch (const Error& e) {
+    why = e.what();
+  }
+  return {};
 }
 
 Range range_of(const Draft& draft, const TraceNode& node, uint32_t k) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include <tenon/core/graph/match.h>
@@ -70,6 +71,12 @@ class Draft {
   std::vector<uint32_t> first_use_;
   std::vector<Use> uses_;
 };
+
+// Makes the plan of a call that computes what several plans do: `first`, and others by the same
+// plugin, which cost `cost` together. Returns nothing, and the reason in `why`, if the plugin
+// refuses it, another one would compute it, or it would cost more.
+Ref<PlanEntry> make_joint_plan(const PlanEntry& first, uint64_t cost, CallDesc call,
+                               std::string& why);
 
 // Bytes of a value that a node reads or writes, from its first one on.
 struct Range {

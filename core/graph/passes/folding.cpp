@@ -128,23 +128,9 @@ Ref<PlanEntry> Folding::make_plan(CallDesc call, std::string& why) const {
     why = "several plugins compute them";
     return {};
   }
-  const uint64_t cost = first.cost_ns + second.cost_ns;
-  try {
-    auto plan = plans_of(*first.context).make_apart(std::move(call));
-    if (!plan->plan || plan->make_contiguous)
-      why = "the plugin refuses it" + plan->refusals;
-    else if (plan->planner != first.planner)
-      why = fmt::format("{} computes the one, and {} would compute both", first.planner->name(),
-                        plan->planner->name());
-    else if (plan->outputs[0].strides != first.outputs[0].strides)
-      why = "the result would lie in another way";
-    else if (plan->cost_ns > cost)
-      why = fmt::format("together they would take {} ns instead of {}", plan->cost_ns, cost);
-    else
-      return plan;
-  } catch (const Error& e) {
-    why = e.what();
-  }
+  auto plan = make_joint_plan(first, first.cost_ns + second.cost_ns, std::move(call), why);
+  if (!plan || plan->outputs[0].strides == first.outputs[0].strides) return plan;
+  why = "the result would lie in another way";
   return {};
 }
 

@@ -285,14 +285,14 @@ bool FusedGroup::add_inputs(CallDesc& call) const {
   return true;
 }
 
-CallDesc FusedGroup::call() const {
+std::optional<CallDesc> FusedGroup::call() const {
   std::vector<int32_t> in_place;
   for (auto& written : written_)
     if (written.is_output) in_place.push_back(written.over_input);
   const Attrs attrs = fused_attrs(*program_, in_place);
   CallDesc call({fused_op_of(*program_), {}, attrs, scalars_}, nullptr);
   call.format = contiguous_format;  // the result is row-major in this order of dimensions
-  if (!add_inputs(call)) throw Error("a row of one of its tensors has gaps");
+  if (!add_inputs(call)) return std::nullopt;
   return call;
 }
 
@@ -307,17 +307,9 @@ Ref<PlanEntry> FusedGroup::make_plan(const Draft& draft, std::string& why) const
     }
     cost += plan.cost_ns;
   }
-  try {
-    auto plan = plans_of(*first.context).make_apart(call());
-    if (!plan->plan || plan->planner != first.planner || plan->make_contiguous)
-      why = "the plugin refuses them" + plan->refusals;
-    else if (plan->cost_ns > cost)
-      why = fmt::format("together they would take {} ns instead of {}", plan->cost_ns, cost);
-    else
-      return plan;
-  } catch (const Error& e) {
-    why = e.what();
-  }
+  auto joint = call();
+  if (joint) return make_joint_plan(first, cost, *std::move(joint), why);
+  why = "a row of one of its tensors has gaps";
   return {};
 }
 

@@ -90,7 +90,8 @@ class FusedGroup {
   bool writes(const Range& range) const;
   bool reads(const Range& range) const;
   bool is_needed(Draft& draft, const Written& written) const;
-  CallDesc call() const;
+  // Returns nothing if a row of one of the tensors has gaps.
+  std::optional<CallDesc> call() const;
   bool add_inputs(CallDesc& call) const;
 
   std::vector<Member> members_;
