@@ -109,6 +109,7 @@ Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias,
   if (const Autocasting cast{"conv1d", {&x, &weight, &bias}})
     return conv1d(cast(x), cast(weight), cast(bias), options);
   ConvArguments a("conv1d", x, weight, bias, options);
+  // A refusal names the shapes that the caller knows; that of conv2d would name those of an image.
   convolved_shape("conv1d", shape_of(a.x), shape_of(weight), a.windows);
   // An image of one row.
   a.windows = {{1, a.windows.stride[0]},
