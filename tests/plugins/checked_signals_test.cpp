@@ -30,13 +30,13 @@ namespace {
 // Runs a case of this suite in a process of its own, in checked mode unless the environment says
 // otherwise.
 Outcome run_checked(const std::string& name, const std::string& fault,
-                    std::vector<std::string> environment = {"TENON_CHECK=1"},
+                    std::vector<std::string> environment = {"TENON_CHECK=1"}, unsigned seconds = 60,
                     const char* catch_system_errors = "no") {
   environment.push_back("TENON_TEST_FAULT=" + fault);
   return run_child(
       {"/proc/self/exe", "--run_test=checked_signals_test/" + name,
        std::string("--catch_system_errors=") + catch_system_errors, "--color_output=no"},
-      environment, 60);
+      environment, seconds);
 }
 
 }  // namespace
@@ -97,7 +97,7 @@ BOOST_AUTO_TEST_CASE(a_thread_of_a_plugin_is_known_by_its_library) {
   for (auto& [fault, signal, number] : {std::tuple("run_segfaults", "SIGSEGV", SIGSEGV),
                                         std::tuple("keeps_the_arrays", "SIGSEGV", SIGSEGV),
                                         std::tuple("run_aborts", "SIGABRT", SIGABRT)}) {
-    const Outcome crash = run_checked("thread_alone", fault);
+    const Outcome crash = run_checked("thread_alone", fault, {"TENON_CHECK=1"}, 20);
     for (const std::string& part :
          {"tenon: signal " + std::string(signal) + " in plugin joint_streams (",
           std::string("joint_streams.so): on a thread of its own\n"), work})
@@ -107,7 +107,7 @@ BOOST_AUTO_TEST_CASE(a_thread_of_a_plugin_is_known_by_its_library) {
 
   for (const char* checked : {"", "1"}) {
     const Outcome exit =
-        run_checked("thread_alone", "run_exits", {std::string("TENON_CHECK=") + checked});
+        run_checked("thread_alone", "run_exits", {std::string("TENON_CHECK=") + checked}, 20);
     BOOST_TEST(exit.status == 3, exit.status << ": " << exit.output);
     const std::string said =
         "[joint_streams] error: the plugin ended the process (exit) from "
@@ -142,7 +142,7 @@ BOOST_AUTO_TEST_CASE(a_crash_is_told_however_often_other_handlers_were_there) {
 BOOST_AUTO_TEST_CASE(the_handler_that_was_there_before_gets_the_signal) {
   if (kSanitized) return;  // the address sanitizer's is there, and ends the process itself
   const Outcome outcome =
-      run_checked("crash_alone", "plan_create_segfaults", {"TENON_CHECK=1"}, "yes");
+      run_checked("crash_alone", "plan_create_segfaults", {"TENON_CHECK=1"}, 60, "yes");
   BOOST_TEST(has(outcome.output, "tenon: signal SIGSEGV in plugin joint ("), outcome.output);
   BOOST_TEST(has(outcome.output, "memory access violation"), outcome.output);
   BOOST_TEST(outcome.status == 201, outcome.output);

@@ -3,7 +3,6 @@
 
 #include <fmt/core.h>
 
-#include <tenon/core/error.h>
 #include <tenon/core/graph/passes/folding.h>
 #include <tenon/core/graph/passes/pointwise_layout.h>
 #include <tenon/core/layout.h>

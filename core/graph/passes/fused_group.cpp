@@ -1,8 +1,6 @@
 #include <algorithm>
 #include <utility>
 
-#include <fmt/core.h>
-
 #include <tenon/core/error.h>
 #include <tenon/core/graph/passes/fused_group.h>
 #include <tenon/core/layout.h>
