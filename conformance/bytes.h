@@ -1,7 +1,6 @@
-// Values to and from a device by copies of bytes alone. Whatever the kit makes, converts, lays out
-// or compares for its own sake, it does on the host or on the reference device: were the device
-// that is checked to do it, its own mistakes would hide there, and what it lacks would keep
-// everything else from being compared.
+// Moves values to and from a device by copying bytes. The kit makes, converts, lays out and
+// compares values only on the host or on the reference device. If the device under test did this,
+// its own mistakes could hide, and an operator that it lacks would prevent all comparisons.
 #pragma once
 
 #include <vector>

@@ -23,8 +23,8 @@ struct Subject {
       std::make_shared<std::set<std::string>>();
 };
 
-// What a check throws that found nothing to ask of a backend: no element to compute, or a call that
-// makes no sense.
+// Thrown by a check that has nothing to compare: there is no element to compute, or the call makes
+// no sense.
 struct Skipped : std::runtime_error {
   explicit Skipped(const std::string& reason = "") : std::runtime_error(reason) {}
 };
@@ -32,7 +32,7 @@ struct Skipped : std::runtime_error {
 struct Check {
   std::string section;  // "cases", "layouts" …
   std::string op;       // PyTorch's name, as in the table; empty where it is about none
-  std::string name;     // what tells it from the others of its section: arguments, shapes, layouts
+  std::string name;     // unique in its section: arguments, shapes, layouts
   DType dtype;
   // Throws a Mismatch where a result is wrong, and whatever the operators throw.
   std::function<void()> run;

@@ -131,8 +131,9 @@ Checklist make_checklist(const Options& options, const Subject& subject,
   const auto add = [&](const Line& line, std::vector<Check> checks) {
     for (auto& check : checks) {
       if (options.dtype && check.dtype != *options.dtype) continue;
-      // What the stock cpu has, it has to keep; and what every backend has to offer, in f32.
-      // Gradients in halves, which only the files have, are no promise.
+      // Required are the dtypes of the table on Tenon's own cpu backend, and f32 on every backend
+      // if only required operators are checked. Gradients in half types, which only the reference
+      // files have, are not required.
       const bool in_table = check.section != "cases" || !contains(kHalves, check.dtype);
       check.promised = (in_table && subject.device.type() == "cpu" &&
                         contains(types_for(line, subject), check.dtype)) ||

@@ -62,9 +62,9 @@ void add_multiples(const Variant& variant, std::vector<Variant>& all) {
     }
 }
 
-// Those of the table that are large, the largest first; then multiples of the others, first of
-// those whose inputs have one shape. Whether such a call makes sense is for the reference device
-// to say.
+// Returns the large variants of the table, the largest first, and then the others with multiplied
+// sizes, beginning with those whose inputs all have one shape. The reference device decides whether
+// such a call makes sense.
 std::vector<Variant> large_variants(const Line& line, DType dtype) {
   std::vector<Variant> large, others;
   for (auto& v : line.variants) {

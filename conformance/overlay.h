@@ -13,8 +13,8 @@
 
 namespace tenon::conformance {
 
-// Asks the overlay for an operator that nobody has, in each dtype. What it says to that, it says to
-// operators that it does not have. Empty where the subject is no overlay.
+// Asks the overlay, in each dtype, for an operator that does not exist, and returns its answers:
+// the reasons that it gives for operators it does not have. Empty if the subject is no overlay.
 std::shared_ptr<const std::set<std::string>> refusals_of_unknown(const Subject& subject);
 
 // The overlay's own words among the reasons for which nobody made a plan; empty if there are none.

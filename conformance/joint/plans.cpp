@@ -60,8 +60,8 @@ void in_order(Bench& bench) {
   }
 }
 
-// The arrays to which a run points are the host's again when it has returned. Behind work that
-// takes its time, the run begins when they hold other pointers.
+// The host may reuse the arrays of a run as soon as the call has returned. Here the run waits
+// behind slow work, and the arrays hold other pointers by the time it begins.
 void arrays_of_a_run(Bench& bench) {
   const Operator op = known_operator(bench);
   Request request(op, op.count);

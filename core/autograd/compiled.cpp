@@ -259,7 +259,8 @@ std::string CompiledHistory::explain() const {
 
 std::string CompiledHistory::explain_passes() const {
   std::string text;
-  // None of them ever goes, and to explain one waits while it runs.
+  // Passes are never removed, so pointers stay valid. Explaining one waits while it runs, so the
+  // list is copied and its lock released first.
   std::vector<const Pass*> all;
   {
     std::lock_guard lock(passes_->mutex);

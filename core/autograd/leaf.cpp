@@ -25,7 +25,9 @@ Tensor& Tensor::requires_grad_(bool value) {
   if (value == (t.autograd && t.autograd->requires_grad)) return *this;
   AutogradMeta& meta = t.meta();
   meta.requires_grad = value;
-  // A program holds the memory of what it uses from outside; its arguments it asks in each call.
+  // A program holds the memory of every tensor that it uses from outside, and checks the flags of
+  // its arguments in each call. So a change has to be reported only if somebody else holds the
+  // memory.
   if (t.storage.unique()) return *this;
   if (meta.number == 0) meta.number = recording::new_number();
   recording::switched(meta.number, value);

@@ -55,8 +55,8 @@ class Buckets {
   // Looks through the graph above these nodes for leaves that may have replicas, and for the last
   // node that sends each of them something. Without such leaves, nothing happens afterwards.
   void look_ahead(std::span<const Ref<Node>> roots);
-  // No node from `next` on, by its number, was visited; all above were. `place_of` returns the
-  // place of a leaf in `leaves`, or their number for one that got no gradient.
+  // Call this when all nodes with numbers above `next` have been visited. `place_of` returns the
+  // place of a leaf in `leaves`, or the number of leaves for one that got no gradient.
   template <class PlaceOf>
   void advance(uint64_t next, const PlaceOf& place_of) {
     while (at_ < ends_.size() && ends_[at_].sequence > next) collect(place_of(ends_[at_++].leaf));

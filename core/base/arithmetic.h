@@ -5,8 +5,8 @@
 
 namespace tenon {
 
-// Whether this thread rounds to nearest and keeps subnormal numbers, as a new one does. Where that
-// takes longer to find out than to see to it, the answer is no.
+// Returns whether this thread rounds to nearest and keeps subnormal numbers, as a new thread does.
+// Returns false on processors where checking takes longer than setting both.
 inline bool computes_by_default() {
 #if defined(__x86_64__)
   constexpr unsigned kDefault = 0x1f80, kFlags = 0x3f;  // exceptions that have been raised

@@ -97,8 +97,8 @@ inline void refuse(const char* why) {
     told->refuse(why);
 }
 
-// What a function may depend on besides its arguments, as far as it is told: while it is the same,
-// a function is taken to do the same.
+// The reported state on which a function may depend besides its arguments. As long as it stays the
+// same, a function is assumed to do the same.
 struct World {
   uint64_t changes = 0;  // how many there were of what does not come back: replaced parameters
   uint64_t modes = 0;    // a sum over what was switched, such as modules that are in eval mode

@@ -174,11 +174,11 @@ bool ends_the_call(tn_code code) {
          code == TN_CODE_OUT_OF_MEMORY;
 }
 
-// The lowest is used, and of equal ones that of the plugin which was asked first. Where a plan
-// states no cost (0), that of an overlay goes before all others, as whoever installs an overlay
-// wants it to be used, and that of the device's own plugin behind them. So which of two plans is
-// used does not depend on who else is installed. Costs are estimates that plugins make from shapes
-// alone: the choice is the same in every run, and so are the bits of results.
+// The plan with the lowest rank is used; of equal ranks, that of the plugin which was asked first.
+// A plan that states no cost (0) comes before all others if it is an overlay's, because an overlay
+// is installed to be used, and after all others if it is the device's own. So the choice between
+// two plans does not depend on which other plugins are installed. Plugins estimate costs from
+// shapes alone, so the choice, and with it every bit of the results, is the same in every run.
 uint64_t rank(const tn_plan& plan, const plugins::Backend& planner) {
   if (plan.cost_ns) return plan.cost_ns;
   return planner.info().kind == TN_PLUGIN_OVERLAY ? 0 : ~uint64_t{0};
@@ -263,10 +263,10 @@ void ask_planners(DeviceContext& context, PlanEntry& entry, bool contiguous, Rea
       settled = p.preferred;
       continue;
     }
-    // A malformed request is an error of the caller whichever plugin gets it. Only after
-    // "unsupported" is the next plugin asked, and after an overlay that fails otherwise. Where
-    // there is a plan already, it is used; a plugin that fails is told all the same.
-    // Nobody can plan for a device that is lost.
+    // The next plugin is asked if this one answers "unsupported", or if it is an overlay and fails
+    // in another way. A malformed request ends the call, because every plugin would refuse it. If
+    // there is a plan already, it is used, and the failure is only reported. No plugin can make
+    // plans for a lost device.
     if (no->code == TN_CODE_DEVICE_LOST || (!entry.plan && ends_the_call(no->code)))
       context.stream->require(
           no, fmt::format("{}{}: {}: ", entry.describe(), path_suffix(), p.backend->name()));

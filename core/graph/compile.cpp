@@ -24,10 +24,10 @@ using namespace graph;
 
 namespace {
 
-// After so many recordings without a program, a kind of arguments is not recorded any more, until
-// something changes that is told.
+// After this many recordings that led to no program, calls with such arguments are no longer
+// recorded, until a change is reported (recording::World).
 constexpr int kMostTries = 10;
-// A kind of arguments has paid for its recordings after so many replays.
+// After this many replays, the time spent on recording has been recovered.
 constexpr uint64_t kPaid = 16;
 
 }  // namespace
@@ -265,7 +265,8 @@ void CompiledCalls::State::learn(KindOfCall& kind, RecordedCall call,
       kind.programs.splice(kind.programs.begin(), kind.programs, known);
       return;
     }
-    // Others are of other modes, such as one for evaluation, to which the function may come back.
+    // Other programs belong to other modes, such as evaluation, and the function may return to
+    // them.
     const bool same_world = known->is_right_in(before);
     const bool comes_back = !same_world && known->worlds.front().changes == before.changes;
     const bool looked = !comes_back && known->program->replays >= known->next_look;
@@ -280,8 +281,9 @@ void CompiledCalls::State::learn(KindOfCall& kind, RecordedCall call,
   compare(kind, std::move(call), before);
 }
 
-// With earlier calls that no program agreed with: the last one of the same world, and those before
-// it from which this call can be told; or, from another world, the last one.
+// Compares the call with recorded calls that have no program yet: in the same world, from the last
+// one back to the first that are_told_apart() does not distinguish from it; if there is none of the
+// same world, with the last one.
 void CompiledCalls::State::compare(KindOfCall& kind, RecordedCall call,
                                    const recording::World& before) {
   constexpr size_t kMostCandidates = 3;
@@ -348,8 +350,9 @@ CompiledCalls::State& CompiledCalls::state() const {
 void CompiledCalls::call(std::span<const Tensor* const> arguments, const CompiledBody& body,
                          std::vector<Tensor>& results, std::span<const int64_t> sizes) {
   State& state = this->state();
-  // Inside a function that is recorded, this one is a part of it; inside itself, it is plain, as in
-  // turns, which the function may pass on where the next thread would wait for the lock.
+  // Inside another recorded function, this one is recorded as a part of it. A call of itself, and a
+  // call on a thread that runs in turns, run the plain function: the function may give the turn to
+  // a thread that would then wait for the lock.
   if (recording::here() || state.thread.load(std::memory_order_relaxed) == pthread_self() ||
       part_in_turns())
     return body.call(body.self, results);

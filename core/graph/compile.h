@@ -53,8 +53,8 @@ struct CompileOptions {
   // Limits the kinds of arguments for which a function keeps programs: up to four for each, such
   // as one for training and one for evaluation. The kind that was not used for the longest time
   // goes first. Where more kinds take turns, so that none is replayed often, those that are there
-  // stay for 64 calls of others, then 256, at last 65536, and the others run without a program. Of
-  // sizes that follow from those of other calls (`dynamic`) there are programs for 64 at least.
+  // stay for 64 calls of others, then 256, at last 65536, and the others run without a program.
+  // With `dynamic`, programs of at least 64 derived sizes are kept.
   size_t max_programs = 8;
   // Says which passes recorded functions go through.
   CompilePasses passes = {};

@@ -15,15 +15,17 @@ namespace graph {
 
 namespace {
 
-// So many sizes that follow from laws are compared first of all, and then one after so many more.
+// The first kFirstLooks sizes that follow from laws are recorded and compared; after that, one size
+// is compared when kFirstGap programs have been derived.
 constexpr uint64_t kFirstLooks = 2, kFirstGap = 4;
-// So many calls in a row are recorded where others wait, without one that a law tells among them.
-constexpr uint64_t kMostVain = 4;
-// So many calls tell what others do at most.
+// How many calls in a row may be recorded for a comparison although the laws say nothing of them.
+constexpr uint64_t kMaxFruitlessLooks = 4;
+// The largest number of calls from which laws are found.
 constexpr size_t kMostCalls = 16;
 
-// Over so many sizes, a division by `step` and one by another number up to kMostParts, of any
-// multiples of a size, do not do the same: 2/3 of a size is 5/7 of it over nearly 21.
+// Returns how many consecutive sizes are enough to tell a fraction with the denominator `step` from
+// one with another denominator up to kMostParts: rounded down, 2/3 and 5/7 of a size are the same
+// for nearly 21 sizes.
 int64_t least_range(int64_t step) {
   constexpr int64_t kMostSteps = int64_t{1} << 31;  // so that it stays in int64
   step = std::min(step, kMostSteps);
@@ -53,9 +55,9 @@ void SizesSeen::note(const Sizes& sizes) {
   note_range(sizes);
 }
 
-// What lies between others, or not far outside of many of them, is told by them. A size such as
-// n / 16 looks like a constant, or like n / 15, as long as all others lie close together; and what
-// differs for odd sizes, or for those that are no multiples of 8, shows in these only.
+// A size is predictable if it lies between sizes that were compared, or not far outside of many of
+// them. As long as these lie close together, n / 16 looks like a constant, or like n / 15. What a
+// function does only for odd sizes, or for sizes that are no multiples of 8, shows only at these.
 bool SizesSeen::tell(const Sizes& sizes, int64_t step) const {
   for (size_t i = 0; i < sizes.size(); ++i) {
     const OfOne& seen = seen_[i];
@@ -70,7 +72,7 @@ bool SizesSeen::tell(const Sizes& sizes, int64_t step) const {
 }
 
 void KnownDynamic::note_right(const Sizes& sizes) {
-  vain_looks = 0;
+  fruitless_looks = 0;
   if (seen.has(sizes)) return;
   seen.note(sizes);
   if (++looks < kFirstLooks || derived < next_look) return;
@@ -79,7 +81,7 @@ void KnownDynamic::note_right(const Sizes& sizes) {
 
 void KnownDynamic::begin_again() {
   seen = SizesSeen(calls.telling_sizes());
-  looks = next_look = derived = vain_looks = 0;
+  looks = next_look = derived = fruitless_looks = 0;
 }
 
 bool KnownDynamic::covers(const Sizes& sizes, std::span<const Tensor* const> arguments,
@@ -151,10 +153,10 @@ bool CompiledCalls::State::takes_look(std::span<const Tensor* const> arguments) 
   const recording::World now = recording::world();
   bool looks = false;
   for (auto& known : dynamics) {
-    if (known.vain_looks == kMostVain || !known.covers(*of_call, arguments, now) ||
-        !known.is_look_due(*of_call))
+    if (known.fruitless_looks == kMaxFruitlessLooks ||
+        !known.covers(*of_call, arguments, now) || !known.is_look_due(*of_call))
       continue;
-    ++known.vain_looks;
+    ++known.fruitless_looks;
     looks = true;
   }
   return looks;
@@ -186,7 +188,7 @@ bool CompiledCalls::State::derive(KindOfCall& kind, std::span<const Tensor* cons
   return false;
 }
 
-// Nothing that was derived counts any more.
+// Drops all programs that were derived from calls of other sizes.
 void CompiledCalls::State::forget_derived() {
   for (auto& kind : kinds) {
     std::erase_if(kind.programs, [](const KnownProgram& known) { return known.derived; });
@@ -194,8 +196,8 @@ void CompiledCalls::State::forget_derived() {
   }
 }
 
-// What a function does differs by size in a way that no law tells. The second time, nothing is
-// derived from then on.
+// The function depends on sizes in a way that no law describes. When this has happened twice, no
+// more programs are derived.
 void CompiledCalls::State::refute_dynamics() {
   dynamics.clear();
   ++refuted;
@@ -215,7 +217,8 @@ bool CompiledCalls::State::learn_again(KnownDynamic& known,
   return true;
 }
 
-// One that is ready is compared, and the others take the call in if it differs in sizes alone.
+// A dynamic program that is ready is compared with the call. One that is not ready learns from the
+// call if it differs from the earlier ones in nothing but sizes.
 void CompiledCalls::State::learn_sizes(std::span<const Tensor* const> arguments,
                                        const RecordedCall& call, const recording::World& before) {
   constexpr size_t kMost = 4;

@@ -34,22 +34,22 @@ struct ArgumentKind {
   bool grad = false;
 };
 
-// What has to be the same for a program to be looked at.
+// What a call must have in common with the recorded one before its program is considered.
 struct Signature {
   bool grad = true;                         // gradients are recorded
   bool guarded = false;                     // a DeviceGuard is active
   Device device;                            // the default one
   std::vector<Autocast::Setting> autocast;  // the innermost guard first
   std::vector<ArgumentKind> tensors;
-  Sizes sizes;  // on which what the function does depends besides
+  Sizes sizes;  // further sizes on which the function depends
   bool fits(std::span<const Tensor* const> arguments, std::span<const int64_t> sizes) const;
-  // Whether what is around a call of so many tensors is the same.
+  // Whether the guards, the default device and the number of tensors are the same.
   bool fits_around(size_t count) const;
 };
 Signature signature_of(std::span<const Tensor* const> arguments, std::span<const int64_t> sizes);
 
-// The same except for the sizes of the dimensions that CompileOptions::dynamic lists, or of all,
-// and for what strides of tensors with such dimensions follow from them.
+// As Signature, but without the sizes of the dimensions that CompileOptions::dynamic lists, or of
+// all dimensions, and without the strides that follow from these sizes.
 struct DynamicSignature {
   Signature of_one;
   std::span<const int64_t> dimensions;
@@ -68,12 +68,12 @@ struct RecordedCall {
 // What two recordings differ in, or their histories if nothing else does.
 Match with_history(Match found, const History* earlier, History* now);
 
-// How many sizes a function keeps programs for at least, which follow from calls of others.
+// A function keeps derived programs for at least this many sizes.
 constexpr size_t kMostDerived = 64;
 
-// A program looks again at its function after so many replays, then after four times as many, and
-// at last after each kMostUnlooked: the function may do something else by now because of what
-// nothing tells it. A look costs a few calls of the function.
+// A program is compared with its function after kFirstLook replays, then after four times as many,
+// and in the end after every kMostUnlooked: the function may behave differently by then for a
+// reason that is not reported. A comparison costs as much as a few calls of the function.
 constexpr uint64_t kFirstLook = 16, kMostUnlooked = 1024;
 constexpr uint64_t look_after(uint64_t look) { return look + std::min(3 * look, kMostUnlooked); }
 
@@ -103,8 +103,8 @@ class SizesSeen {
   bool has(const Sizes& sizes) const {
     return std::find(calls_.begin(), calls_.end(), sizes) != calls_.end();
   }
-  // Whether these lie so among those that were seen that the laws can hardly be others for them,
-  // where a law says something of each `step`-th size.
+  // Whether the laws can be trusted for these sizes, given the sizes with which they were compared.
+  // `step` is the largest number by which a law divides.
   bool tell(const Sizes& sizes, int64_t step) const;
 
  private:
@@ -126,8 +126,8 @@ struct KnownDynamic {
   uint64_t looks = 0;       // how many calls it was compared with since its laws were found
   uint64_t next_look = 0;   // how many programs are derived before a call is compared with it
   uint64_t derived = 0;     // how many programs there were, since its laws were found
-  uint64_t vain_looks = 0;  // in a row, at calls of which it says nothing
-  std::string fault = {};   // why one could not be derived at last
+  uint64_t fruitless_looks = 0;  // in a row, at calls of which the laws say nothing
+  std::string fault = {};        // why the last program could not be derived
   SharedArenas arenas = {};
 
   // Whether the next call of these sizes is to be compared with it before it is trusted with them.

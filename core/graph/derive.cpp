@@ -127,9 +127,9 @@ bool stays_inside(const Trace& trace, const Wiring& wiring, const TraceNode& nod
 
 }  // namespace
 
-// Arguments are told apart from all else by memory that nobody uses, since those of each call have
-// other memory. Those that share memory go on to do so, as they did in the other calls. Returns
-// what is wrong with them; null if nothing is.
+// Gives each input of the trace the extent of its argument and new memory as its identity, because
+// arguments have other memory in each call. Inputs that shared memory in the other calls have to
+// share it here, too. Returns what is wrong with the arguments; null if nothing is.
 const char* DynamicProgram::take_inputs(Trace& trace,
                                         std::span<const Tensor* const> arguments) const {
   const auto tensor_of = [&](const Input& input) -> const TensorImpl& {

@@ -1,5 +1,5 @@
-// One program for all sizes of some dimensions: what calls of a few sizes have in common tells what
-// a call of another size does.
+// One program for all sizes of some dimensions: from calls with a few sizes, it is worked out what
+// a call with another size does.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@
 
 namespace tenon::graph {
 
-// Sizes that leave the same remainder of a division by at most so much may have laws of their own.
+// Sizes with the same remainder, for a divisor up to this, may have laws of their own.
 constexpr int64_t kMostParts = 16;
 
 // Calls that differ in sizes and in nothing else.
@@ -27,24 +27,24 @@ class DynamicProgram {
   DynamicProgram(Trace first, std::span<const Tensor* const> arguments, Sizes sizes,
                  const History* history);
 
-  // Adds a call, and returns in what it differs from the others; an empty text if in sizes alone.
-  // After a difference, this is as it was before.
+  // Adds a call and returns "" if it differs from the others in nothing but sizes. Otherwise
+  // returns the difference and changes nothing.
   std::string add(const Trace& trace, std::span<const Tensor* const> arguments, Sizes sizes,
                   History* history);
-  // The sizes of all calls that it knows, and of those that tell what others do.
+  // The sizes of all calls that were added, and of those from which the laws were found.
   const std::vector<Sizes>& sizes() const { return calls_; }
   const std::vector<Sizes>& telling_sizes() const { return symbols_.calls(); }
-  // The largest number by which a law divides, or from which it takes the remainder of a size: so
-  // far apart lie the sizes of which it says something.
+  // The largest divisor in the laws, of quotients and of remainders. A law may hold only for sizes
+  // that are this far apart.
   int64_t step() const { return step_; }
   // Whether each number of a call is known for all sizes. If not, `why` says what is missing.
   bool is_ready() const { return ready_; }
   const std::string& why() const { return why_; }
-  // Whose backward passes are those of all calls; null if there are none.
+  // The history that has the backward passes of all calls; null if there are none.
   const History* history() const { return history_.get(); }
 
-  // Whether sizes are equal that were equal in all calls: otherwise nothing is known of such a
-  // call.
+  // Whether all sizes that were equal in every added call are equal here, too. If not, nothing is
+  // known about a call with these sizes.
   bool knows(const Sizes& sizes) const { return symbols_.values(sizes).has_value(); }
   struct Call {
     Trace trace;
@@ -57,7 +57,7 @@ class DynamicProgram {
                              std::string& why) const;
 
  private:
-  // The law of a number, and whether some call has another one by it than the first call.
+  // The law of a number, and whether it gives some call another value than the first call.
   struct IntegerAt {
     size_t at = 0;
     IntegerLaw law = {};
@@ -81,12 +81,12 @@ class DynamicProgram {
   struct Alike {
     std::vector<size_t> group;  // of each number
     std::vector<size_t> first;  // of each group
-    // Parts those that are not equal in one more call.
+    // Splits the groups whose numbers are not equal in this call.
     void part(std::span<const int64_t> numbers);
   };
 
-  // What is known after laws were sought among some calls: all of them, or that it takes more
-  // calls, or that no law fits all of these.
+  // The outcome of a search for laws: every number has one, more calls are needed, or no law fits
+  // all of these calls.
   enum class Found { laws, too_little, none };
   void find_laws();
   Found find_laws_of(std::span<const size_t> calls);

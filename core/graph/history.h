@@ -27,26 +27,28 @@ class History {
   };
   virtual ~History() = default;
 
-  // Looks at what the call returned, and tells the recorder if no program can leave that. Returns
-  // whether a backward pass may go through any of it.
+  // Examines what the call returned. Tells the recorder if no program can return such a thing.
+  // Returns whether a backward pass may go through any of the results.
   virtual bool look(std::span<const Tensor> results) = 0;
   // Whether it leads to this result.
   virtual bool covers(const TensorImpl& result) const = 0;
   virtual std::span<KeptTensor> kept_tensors() = 0;
-  // Ends the recording; `trace` is of the same call. What cannot be is its refusal.
+  // Ends the recording; `trace` is of the same call. Sets trace.refusal if this history cannot be
+  // part of a program.
   virtual void settle(Trace& trace) = 0;
-  // Compares a later call, and notes in it what of its arguments stayed the same.
+  // Compares this with a later call, and notes there which of its arguments stayed the same.
   virtual Match compare(History& now) const = 0;
 
   // Returns why a replay with these arguments would need another history; null if it may run.
   virtual const char* obstacle(std::span<const Tensor* const> arguments) const = 0;
-  // Gives the results of a replay their history, and takes what follows them.
+  // Gives the results of a replay their history, and removes the kept tensors behind them from the
+  // list.
   virtual void give(std::span<const Tensor* const> arguments, std::vector<Tensor>& results) = 0;
 
   // ---- of calls of other sizes
 
-  // Returns in what a later call differs but in numbers that may follow from sizes; an empty text
-  // if in nothing.
+  // Returns how a later call differs, leaving out numbers that may follow from sizes; "" if it does
+  // not differ.
   virtual std::string compare_but_sizes(const History& now) const = 0;
   // Notes what of its arguments stayed the same in a second call, of another size.
   virtual void note_arguments(const History& second) = 0;
@@ -57,8 +59,8 @@ class History {
   // Returns what is wrong with it, for a call with these arguments that does what the trace says;
   // null if nothing is.
   virtual const char* fault(std::span<const Tensor* const> arguments, const Trace& trace) const = 0;
-  // From now on its backward passes are those of another one, which was made of a call of the same
-  // sizes, or of other sizes that tell what this one does. `sizes` are those of its own call.
+  // Makes this use the backward passes of `other`, whose call had the same sizes, or sizes from
+  // which this call follows. `sizes` are those of the call of this history.
   virtual void join(const History& other, const Sizes& sizes) = 0;
   virtual const Sizes& sizes() const = 0;
   virtual bool has_passes_of(const History& other) const = 0;
@@ -68,8 +70,8 @@ class History {
   virtual std::string explain_passes() const = 0;
 };
 
-// Begins with a call that will be recorded. The passes of `options`, and how many programs there
-// are, are those of backward passes as well.
+// Begins the history of a call that will be recorded. `options` also says which passes backward
+// programs go through, and how many of them are kept.
 std::shared_ptr<History> begin_history(std::span<const Tensor* const> arguments,
                                        const CompileOptions& options);
 

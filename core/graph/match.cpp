@@ -254,8 +254,8 @@ class Comparison {
     return true;
   }
 
-  // A view of a tensor from outside or of an argument is one that a program can make again only if
-  // it knows which; of an argument it does not.
+  // A program can make a returned view again if it is of one fixed tensor from outside, but not if
+  // it is of an argument, which is another tensor in each call.
   bool same_view(const Kept& x, const Kept& y) const {
     if (a_.values[x.value].id != b_.values[y.value].id || (!any_size_ && x.offset != y.offset))
       return false;

@@ -9,9 +9,10 @@
 
 namespace tenon::graph {
 
-// Which accesses of a trace go through its inputs, and so to other memory in each call. Both calls
-// must have had other memory there to know: a tensor that a function reads from outside may be its
-// argument as well. An input that lay at one place in both calls is pinned to it.
+// Which accesses of a trace go through its inputs, and so reach different memory in each call. This
+// is only known if the input had different memory in the two calls, because a tensor that a
+// function reads from outside may also be its argument. An input that had the same memory in both
+// calls is pinned to it.
 struct Wiring {
   std::vector<int32_t> input_of_access;  // -1: the storage itself
   std::vector<bool> pinned;              // for each input
@@ -27,7 +28,7 @@ struct Match {
 // Compares a trace with an earlier one. `known` is the wiring of the earlier one, if it is known.
 Match match(const Trace& earlier, const Wiring* known, const Trace& now);
 // The same, where all numbers may differ that can follow from the sizes of arguments: shapes,
-// strides, places in memory, attributes and numbers of operators. What had one rank has it still.
+// strides, places in memory, attributes and numbers of operators. Ranks have to be the same.
 Match match_but_sizes(const Trace& earlier, const Wiring* known, const Trace& now);
 
 // Whether a leaf had a gradient before one of two calls and none before the other. A program of one

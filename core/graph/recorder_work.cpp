@@ -27,7 +27,7 @@ bool Recorder::is_known(const Storage& storage, uint32_t& value) {
   return true;
 }
 
-// Nothing was told of its memory.
+// Registers a tensor whose memory was allocated without the recorder being told.
 void Recorder::make_known(const Tensor& made) {
   std::lock_guard lock(lock_);
   places_[impl_of(made).storage.get()] = kBorn;

@@ -13,7 +13,7 @@ namespace tenon {
 
 namespace {
 
-// What a deleter throws has nobody to go to: it runs where a handle is dropped.
+// Exceptions of the deleter are logged, because it runs in a destructor.
 void call(const AdoptedMemory& memory) noexcept {
   if (!memory.release) return;
   std::string reason = "an exception that is no std::exception";

@@ -43,7 +43,7 @@ class InsidePlugin {
     if (auto* begins = begins_.load(std::memory_order_relaxed)) [[unlikely]]
       ends_ = begins(*this);
   }
-  // In a function where another thread is.
+  // Marks this thread as being in the function that another thread has entered.
   InsidePlugin(const InsidePlugin& other)
       : name_(other.name_),
         library_(other.library_),
@@ -66,8 +66,8 @@ class InsidePlugin {
   const Asked* asked() const { return asked_; }         // NULL where there is no more to say
   const InsidePlugin* outer() const { return outer_; }  // where this thread was before
 
-  // From now on `begins` is called, on the thread of each call and before it, and after the call
-  // what `begins` returned.
+  // From now on, `begins` is called before each call of a plugin, on the thread of that call, and
+  // the function that it returns is called afterwards.
   using Watch = void (*)(InsidePlugin&) noexcept;
   static void watch(Watch (*begins)(InsidePlugin&) noexcept) { begins_.store(begins); }
   // What a watcher keeps of this call; without one it has no values.
@@ -84,7 +84,8 @@ class InsidePlugin {
 
   // Where this thread is, or NULL where it is in no plugin. Signal handlers may ask.
   static const InsidePlugin* current() { return current_; }
-  // What this thread does in plugins, for people, or NULL where nobody says it (checked mode does).
+  // A description, for messages, of what this thread does in plugins. Only checked mode sets it;
+  // otherwise it is NULL.
   static const char* work() { return work_; }
   // Returns the text before.
   static const char* set_work(const char* text) {
@@ -151,8 +152,9 @@ class TENON_API CheckedApi {
   // Asks event_query until it is reached. After `seconds` the device counts as lost
   // (TN_CODE_DEVICE_LOST).
   tn_error* event_wait_at_most(tn_event* event, uint32_t seconds) const noexcept;
-  // Whether that has happened to an event of this plugin, or it does not rest(). Its work may go
-  // on, so from then on nothing is taken from it and nothing called that might wait for it:
+  // Whether event_wait_at_most() has timed out for this plugin, or rests() has returned false. Its
+  // work may go on, so from then on its memory stays allocated and no function is called that may
+  // wait for it:
   // memory_free, stream_destroy, event_destroy, and the functions of extension tables that destroy,
   // do nothing.
   bool hangs() const { return hangs_.load(std::memory_order_relaxed); }

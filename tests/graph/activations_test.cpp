@@ -160,7 +160,7 @@ BOOST_AUTO_TEST_CASE(what_somebody_else_sees_stays) {
         return Results{relu(linear(x, w)[0].expand({4, 5}))};
       },
       {9, 7}, 2);
-  // What the product reads is other by then.
+  // By then, the operand of the product has changed.
   Tensor twin = state.clone();
   auto plain = [&](const Tensor& x, Tensor& s) {
     const Tensor y = linear(s, w);

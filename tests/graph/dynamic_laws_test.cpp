@@ -71,7 +71,7 @@ std::vector<int64_t> any_order(Choices& c, int64_t calls) {
 
 }  // namespace
 
-// Three sizes often lie on a line that is not that of others.
+// A line through the numbers of three sizes often does not fit other sizes.
 BOOST_AUTO_TEST_CASE(random_functions_of_sizes_have_the_values_of_the_function) {
   constexpr int64_t kCalls = 40;
   const Tensor table = arange(400.0);

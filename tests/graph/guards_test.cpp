@@ -263,7 +263,7 @@ BOOST_AUTO_TEST_CASE(a_tensor_that_was_assigned_anew_and_dropped_is_noticed) {
   BOOST_TEST(same_bits(compiled(ones({3})), full({3}, 5.0)));
 }
 
-// However many programs and recordings still know it.
+// This holds for any number of programs and recordings that still refer to the tensor.
 BOOST_AUTO_TEST_CASE(a_tensor_that_only_programs_have_is_noticed) {
   Tensor w = ones({3}), b = ones({3}).requires_grad_();
   auto product = compile([&](const Tensor& x) { return std::pair(x * w, w); });

@@ -156,7 +156,7 @@ struct Recomputed : nn::Module<Recomputed> {
 // The second call of a checkpoint draws what the first has drawn, in each replay.
 BOOST_AUTO_TEST_CASE(with_checkpoints_inside) {
   compare<Recomputed>(adam, vectors);
-  // What is computed again is not kept from the first time.
+  // The backward pass of the program computes the checkpoint's values again.
   Tensor w = randn({8, 8}).requires_grad_();
   const auto text_of_steps = [&](bool again) {
     auto step = compile([&](const Tensor& x) {

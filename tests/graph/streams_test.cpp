@@ -23,7 +23,7 @@ namespace {
 const Device device("sim:0");
 }  // namespace
 
-// Memory of a result is new each time: what its last owner did not get is not missed.
+// A result has new memory each time, so it does not matter that values there were never computed.
 BOOST_AUTO_TEST_CASE(a_result_may_lie_where_values_were_never_made) {
   const auto plain = [](const Tensor& x) {
     Tensor y = empty({1000}, {.device = device});

@@ -4,6 +4,7 @@
 #include <tenon/core/random.h>
 #include <tenon/tenon.h>
 
+#include "modules/ramp.h"
 #include "ops/check.h"
 
 BOOST_AUTO_TEST_SUITE(conv_layers_test)
@@ -15,17 +16,6 @@ namespace {
 
 const TensorOptions in_f64{.dtype = f64};
 const nn::WeightOptions learned{.tensor = in_f64}, without_bias{.bias = false, .tensor = in_f64};
-
-// -0.5, -0.4, …
-Tensor ramp(const Shape& shape) {
-  return (arange(0, static_cast<double>(shape.numel()), 1, in_f64) * 0.1 - 0.5).reshape(shape);
-}
-
-template <class M>
-M filled(M module) {
-  for (Tensor& p : module.parameters()) no_grad([&] { p.copy_(ramp(p.shape())); });
-  return module;
-}
 
 }  // namespace
 

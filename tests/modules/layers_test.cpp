@@ -14,6 +14,7 @@
 #include <tenon/modules/sequential.h>
 
 #include "logged.h"
+#include "modules/ramp.h"
 #include "ops/check.h"
 
 BOOST_AUTO_TEST_SUITE(layers_test)
@@ -24,17 +25,6 @@ using namespace tenon::test;
 namespace {
 
 const TensorOptions in_f64{.dtype = f64};
-
-// -0.5, -0.4, …
-Tensor ramp(const Shape& shape) {
-  return (arange(0, static_cast<double>(shape.numel()), 1, in_f64) * 0.1 - 0.5).reshape(shape);
-}
-
-template <class M>
-M filled(M module) {
-  for (Tensor& p : module.parameters()) no_grad([&] { p.copy_(ramp(p.shape())); });
-  return module;
-}
 
 }  // namespace
 

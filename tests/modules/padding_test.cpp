@@ -1,22 +1,13 @@
 // The layers that pad and that change shapes, against values that PyTorch gives.
 #include <tenon/tenon.h>
 
+#include "modules/ramp.h"
 #include "ops/check.h"
 
 BOOST_AUTO_TEST_SUITE(padding_test)
 
 using namespace tenon;
 using namespace tenon::test;
-
-namespace {
-
-// -0.5, -0.4, …
-Tensor ramp(const Shape& shape) {
-  return (arange(0, static_cast<double>(shape.numel()), 1, {.dtype = f64}) * 0.1 - 0.5)
-      .reshape(shape);
-}
-
-}  // namespace
 
 BOOST_AUTO_TEST_CASE(values) {
   const Tensor x = ramp({1, 2, 3});

@@ -1,6 +1,7 @@
 // Layers whose weight is computed from other parameters. The numbers are PyTorch 2.15's.
 #include <tenon/tenon.h>
 
+#include "modules/ramp.h"
 #include "ops/check.h"
 
 BOOST_AUTO_TEST_SUITE(parametrizations_test)
@@ -15,8 +16,6 @@ namespace {
 
 const nn::WeightOptions in_f64{.tensor = {.dtype = f64}};
 
-// -0.5, -0.4, …
-Tensor ramp(const Shape& shape) { return (arange(shape.numel(), f64) * 0.1 - 0.5).reshape(shape); }
 nn::Linear linear_layer() {
   nn::Linear layer(3, 2, in_f64);
   no_grad([&] { layer.bias.copy_(ramp({2})); });

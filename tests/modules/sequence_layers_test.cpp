@@ -6,11 +6,13 @@
 
 #include <tenon/tenon.h>
 
+#include "modules/ramp.h"
 #include "ops/check.h"
 
 BOOST_AUTO_TEST_SUITE(sequence_layers_test)
 
 using namespace tenon;
+using test::ramp;
 using test::require_error;
 
 namespace {
@@ -31,8 +33,6 @@ std::vector<float> values(const Tensor& x) { return x.to_vector<float>(); }
 
 using Doubles = std::vector<double>;
 const TensorOptions in_f64{.dtype = f64};
-// -0.5, -0.4, …
-Tensor ramp(const Shape& shape) { return (arange(shape.numel(), f64) * 0.1 - 0.5).reshape(shape); }
 // sin(0), sin(0.7), …
 Tensor waves(const Shape& shape) { return sin(arange(shape.numel(), f64) * 0.7).reshape(shape); }
 void require_close(const Tensor& found, const Doubles& expected, double tolerance) {

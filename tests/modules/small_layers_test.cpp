@@ -1,6 +1,7 @@
 // Small layers, and weights of losses, against values that PyTorch gives.
 #include <tenon/tenon.h>
 
+#include "modules/ramp.h"
 #include "ops/check.h"
 
 BOOST_AUTO_TEST_SUITE(small_layers_test)
@@ -11,11 +12,6 @@ using namespace tenon::test;
 namespace {
 
 const TensorOptions in_f64{.dtype = f64};
-
-// -0.5, -0.4, …
-Tensor ramp(const Shape& shape) {
-  return (arange(0, static_cast<double>(shape.numel()), 1, in_f64) * 0.1 - 0.5).reshape(shape);
-}
 
 Tensor longs(const std::vector<int64_t>& values) { return tensor(values); }
 void require_close(const Tensor& found, const std::vector<double>& expected, double tolerance) {

@@ -253,7 +253,7 @@ BOOST_AUTO_TEST_CASE(a_fork_waits_for_work_on_any_device) {
   require_success("fork_alone", {"TENON_CHECK=1"}, 20);
 }
 
-// What other threads still compute when the process ends is not waited for.
+// The end of the process does not wait for what other threads still compute.
 BOOST_AUTO_TEST_CASE(computing_alone,
                      *boost::unit_test::disabled() * boost::unit_test::label("alone")) {
   PluginFolder folder;
@@ -305,7 +305,7 @@ BOOST_AUTO_TEST_CASE(an_event_that_never_comes_is_an_error_that_names_what_was_i
   require_success("event_alone", {"TENON_CHECK=1", "TENON_CHECK_TIMEOUT=1"}, kLongestHang);
 }
 
-// Whatever this plugin would do to give something back waits for all of its work.
+// All functions with which this plugin frees something wait for all of its work.
 BOOST_AUTO_TEST_CASE(hang_alone, *boost::unit_test::disabled() * boost::unit_test::label("alone")) {
   PluginFolder folder;
   folder.add("joint_streams", {{"name", "joint_streams"}, {"version", "1.0"}});

@@ -29,8 +29,9 @@ struct Backends {
 };
 inline void backends() { static Backends once; }
 
-// What every function of "joint" can do wrong (TENON_TEST_FAULT is its name and the suffix), what
-// is then said, and what to do about it. Only an error with a reason is right: it is passed on.
+// A way in which every function of "joint" can fail (TENON_TEST_FAULT is the function's name and
+// the suffix), what the error then says, and the remedy that it names. An error with a reason is no
+// fault of the plugin and is passed on.
 struct Way {
   std::string suffix, said, remedy;
   bool passed_on = false;  // the plugin's own words, with nothing about the plugin

@@ -107,7 +107,7 @@ BOOST_AUTO_TEST_CASE(what_has_other_bits_is_refused, *where_built()) {
     c.inputs.back() = Desc({1, 1});
     BOOST_TEST(has(refusal(c), "the residual has the shape and dtype of the result"), text_of(c));
   }
-  // Gradients end with nothing.
+  // Gradients take neither an activation nor a residual.
   Case gradient{"conv2d_backward_input",
                 {Desc({2, 16, 7, 7}), Desc({16, 16, 3, 3})},
                 Desc({2, 16, 9, 9}),

@@ -71,7 +71,7 @@ struct Subject {
     return planned.run(inputs(weight), std::vector<uint64_t>{91, version, 92});
   }
   Values run(uint64_t version) { return run(data[1], version); }
-  // What a plan gives that has seen nothing before.
+  // The result of a new plan, which has no copies yet.
   Values expected(std::vector<char>& weight) {
     return both().overlay.plan(c, dtype)->run(inputs(weight));
   }
@@ -150,7 +150,7 @@ BOOST_AUTO_TEST_CASE(a_plan_forgets_weights_that_do_not_come_again, *where_built
   const Values first = s.expected(s.data[1]), second = s.expected(s.other);
   for (int i = 0; i < kRuns; ++i) s.run(s.data[1], 7);
   for (int i = 0; i < 2200; ++i) s.run(s.other, 8);
-  // A copy that were still there would be used, and give the first result.
+  // If the old copy still existed, it would be used and give the first result.
   const auto weight = s.data[1];
   std::memcpy(s.data[1].data(), s.other.data(), s.other.size());
   BOOST_TEST(same(s.run(s.data[1], 7), second));
@@ -203,8 +203,8 @@ BOOST_AUTO_TEST_CASE(results_are_right_after_every_change, *where_built()) {
   }
 }
 
-// Memory to which others write unseen has no number, so no copy of it is kept: what a program
-// lends, and what it has given away.
+// Memory that others can write to without being noticed has no version, so no copy of it is kept:
+// memory that the user lends to a tensor, and memory whose address was handed out.
 BOOST_AUTO_TEST_CASE(memory_that_others_write_to_is_read_again, *where_built()) {
   const Tensor rows = rand({32, 256});
   const auto expect_fresh_values = [&](const Tensor& w, float* memory, const char* what) {

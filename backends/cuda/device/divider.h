@@ -1,4 +1,4 @@
-// Division by numbers that a launch brings, and of large ones.
+// Fast division by numbers that are fixed for a launch, and division of 64-bit numbers.
 #pragma once
 
 #include <cstdint>

@@ -32,8 +32,8 @@ tn_error* begin(tn_stream* stream) {
     auto faults = std::make_shared<PinnedFault>();
     // Relaxed: the stricter modes would forbid other threads, the user's own among them, to
     // allocate.
-    // Said before it begins and until it has ended: whoever drains the plugin meanwhile must not
-    // wait for a stream that records.
+    // `capturing` is true before the capture begins and until it has ended, because a drain must
+    // not wait for a stream that is being captured.
     stream->capturing = true;
     const cudaError_t code = cudaStreamBeginCapture(stream->handle, cudaStreamCaptureModeRelaxed);
     if (code != cudaSuccess) stream->capturing = false;

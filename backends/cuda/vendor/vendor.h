@@ -14,11 +14,10 @@ struct tn_stream;
 
 namespace tenon::cuda {
 
-// cuDNN's functions may be called from several threads that do not share a handle. What its manual
-// says of a plan is that it is made with a handle and executed with "the" handle, and plans are
-// known not to bear execution through others. So a plan is executed with the handle that it was
-// made with, by one thread at a time, and the handle is told which stream comes. cuBLASLt's handle
-// may be shared by threads, and takes the stream with each product.
+// Several threads may call cuDNN if they do not share a handle. Executing a plan with another
+// handle than the one it was made with is known to fail, so a plan is always executed with its own
+// handle, by one thread at a time, after the handle was set to the stream. cuBLASLt's handle may be
+// shared by threads; each product names its stream.
 class VendorHandles {
  public:
   VendorHandles() = default;

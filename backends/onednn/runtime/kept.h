@@ -22,8 +22,8 @@ struct FreeKept {
 // twice. Runs of one plan never overlap, so nothing here is locked.
 class Kept {
  public:
-  // `input` and `copy` are operands: the input, and what stands for its copy. The copy is made in
-  // the run in which the same values come for the `worth`th time.
+  // `input` and `copy` are numbers of operands: of the input, and of its copy. The copy is made in
+  // run number `worth` with the same values.
   Kept(size_t input, size_t copy, uint32_t worth) : input_(input), copy_(copy), worth_(worth) {}
 
   // Adds a part of the input, which lies at `from`, to the copies. Returns it as the argument

@@ -63,7 +63,7 @@ class SharedResults {
   }
 
   Words words_of(const TraceNode& node) const {
-    // What a checkpoint computes again is not kept from the first time.
+    // What a checkpoint computes again must not be replaced by what it computed the first time.
     Words words{reinterpret_cast<uintptr_t>(node.plan.get()), parts_, node.repeated};
     for (int64_t dim : node.shape) words.push_back(static_cast<uint64_t>(dim));
     for (uint32_t k = 0; k < node.num_scalars; ++k) {
@@ -81,8 +81,8 @@ class SharedResults {
     return words;
   }
 
-  // Both have only one writer, now and later, and the same size, of which that may be a part: so
-  // one can be read in the place of the other.
+  // Whether the results of `earlier` can be read instead of those of `node`: the values of both
+  // have one writer each and equal sizes.
   bool can_stand_for(uint32_t earlier, const TraceNode& node) {
     const auto one_writer = [this](const Access& a) {
       return a.value == kAbsent ||

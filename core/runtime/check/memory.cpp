@@ -24,7 +24,7 @@ constexpr uint64_t kRecentBytes = 16 << 10;
 
 uintptr_t number(const void* address) { return reinterpret_cast<uintptr_t>(address); }
 
-// What there is no memory to look at is not looked at.
+// Runs a check. If there is no memory for it, the check is left out; returns false then.
 template <class F>
 bool looked(F&& look) noexcept {
   try {
@@ -165,8 +165,8 @@ void Memory::report(const std::string& text) {
                                        std::make_shared<const Failure>(TN_CODE_INTERNAL, text));
 }
 
-// What was written around it since its last run, and by whom, is not known: every run looks at the
-// buffers that it was given.
+// Reports damage to the guards of a buffer that was given back. Each run checks its own buffers, so
+// damage that is only found here happened after the last run, and nobody knows who caused it.
 void Memory::settle_one(Zone& z) {
   if (const auto what = spoilt(z); !what.empty())
     report(

@@ -1,13 +1,14 @@
-// The gradients of a convolution one tap after the other. The kernels that are fast fill what lies
-// between rows and beyond borders with zeros, which times infinity or NaN are NaN where no window
-// is. These take what windows touch alone.
+// The gradients of a convolution, one tap after the other, for tensors that contain infinity or
+// NaN. The fast kernels put zeros between rows and beyond borders; 0 times infinity or NaN is NaN,
+// so they would produce NaN in places that no window touches. These kernels read only what windows
+// touch.
 #pragma once
 
 #include "kernels/convolution/conv.h"
 
 namespace tenon::cpu {
 
-// 0 times what is not finite is NaN.
+// Adds up 0 * x, which is NaN if an element is not finite.
 template <class T>
 bool all_finite(const T* x, int64_t n) {
   return sum_row<T>(n, [&](int64_t i, auto part) { return load(x + i, part) * T(0); }) == 0;

@@ -161,14 +161,15 @@ class WeightGrad {
   }
 
   uint64_t workspace_bytes() const { return workspace_bytes_; }
-  // Sums are cleared, and brought to the order of the weight at the end. The gradient of some
-  // channels is read again and again: from the second cache, which has 1 MiB or more where there is
-  // AVX-512.
+  // The sums are cleared first and reordered at the end, so each element of the weight costs more.
+  // The gradient of a few channels is read many times, which is fast if it fits into the
+  // second-level cache: 1 MiB or more on processors with AVX-512.
   ConvCost cost() const {
     constexpr bool kAvx512 = kVectorBytes == 64;
     const bool cached = s_.oh * s_.ow * kVectorBytes <= (kAvx512 ? 1 << 20 : 256 << 10);
     double slower = cached ? 1 : 1.5;
-    // There, 54 multiply-adds a nanosecond in the place of 50; fewer with strides and without taps.
+    // With AVX-512, 54 multiply-adds a nanosecond were measured instead of 50, and fewer with
+    // strides and with a single tap.
     if (kAvx512) slower *= 0.93 * (s_.sw > 1 ? 1.1 : 1) * (s_.taps() == 1 ? 1.15 : 1);
     return {.slower = slower, .weight_ns = 1.2};
   }

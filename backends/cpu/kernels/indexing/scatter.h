@@ -51,9 +51,9 @@ struct ScatterWalk {
     return Nest({&i, &from, &to});
   }
 
-  // Makes y what it is to be before, from `from` or of zeros, then calls `reset`, if there is one,
-  // and `put` for all rows. A thread does all this with one block after the other, while it is in
-  // cache, where each block of y belongs to one of index.
+  // Fills y with the values at `from`, or with zeros, then calls `reset`, if it is not null, and
+  // `put` for all rows. Where each block of y belongs to one block of the index, a thread does all
+  // of this for one block after the other, so that the block stays in the cache.
   void operator()(const tn_run& run, const void* from, PutRow reset, PutRow put) const {
     const Tiling blocks{outer, 1, 1};
     const int64_t count = blocks.count(), work = outer.numel * inner.numel;

@@ -12,14 +12,14 @@
 
 namespace tenon::cpu {
 
-// Columns that are reduced before the rest of the matrix hears of them.
+// How many columns are reduced before the rest of the matrix is updated.
 inline constexpr int64_t kPanel = 32;
 
 // Makes the contiguous x (n) into v except v[0], whose place gets the only element of H x that is
 // not 0, as make_reflector does. Returns tau.
 template <class T>
 T reflect(T* x, int64_t n);
-// The same with the last element in the place of the first.
+// The same, but the element that stays is the last one.
 template <class T>
 T reflect_last(T* x, int64_t n);
 

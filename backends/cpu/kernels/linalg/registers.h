@@ -11,7 +11,7 @@
 
 namespace tenon::cpu {
 
-// Rows and vectors of a result that are in registers beside what they are made of.
+// How many rows and vectors of a result are kept in registers, together with the operands.
 inline constexpr int kRegisterRows = kVectorBytes == 64 ? 8 : 6, kRegisterVectors = 2;
 // Columns of a panel, and rows that it has at most.
 template <class T>

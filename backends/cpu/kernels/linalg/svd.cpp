@@ -40,7 +40,7 @@ class Rows {
   T* row(int64_t i) { return rows_.data() + i * n_; }
 
   // The rotation after which the two rows are orthogonal, the larger one first (Golub and Van Loan
-  // 8.6.3). Rows that are all but 0 have no direction.
+  // 8.6.3). Rows that are nearly 0 have no direction.
   bool turn(int64_t i, int64_t j) {
     constexpr T kNothing = std::numeric_limits<T>::min() / std::numeric_limits<T>::epsilon();
     T &a = squares_[at(i)], &b = squares_[at(j)];

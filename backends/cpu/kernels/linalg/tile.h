@@ -11,7 +11,7 @@
 
 namespace tenon::cpu {
 
-// Rows and vectors whose sums are in registers beside one another.
+// How many rows and vectors of a result are kept in registers at a time.
 inline constexpr int kTileRows = kVectorBytes == 64 ? 6 : 2, kTileVectors = 4;
 template <class T>
 inline constexpr int64_t kPanel = kTileVectors * kWidth<T>;

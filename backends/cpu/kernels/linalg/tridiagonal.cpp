@@ -137,8 +137,9 @@ class TridiagonalPanel {
   std::vector<T> left_, right_, few_;
 };
 
-// Next to a matrix whose elements are scaled, smaller ones beside the diagonal are what rounding
-// left behind. The product of two that are not is no 0, with which a step would end too early.
+// The matrix is scaled, so elements beside the diagonal that are smaller than this are rounding
+// errors and count as 0. The product of two larger ones does not underflow to 0, which would end a
+// step too early.
 constexpr double kVanished = 0x1p-511;
 // The reciprocal of a larger one, and its products with elements, do not overflow.
 constexpr double kInvertible = 1e-280;

@@ -8,8 +8,8 @@
 namespace tenon::cpu {
 namespace {
 
-// Each kind, made of the limit of what counts as small, says what a difference amounts to, as
-// packets of them do, and its slope.
+// A kind of distance computes the value of packets of differences, and the slope of one difference.
+// It is constructed from the loss's limit: delta of huber_loss, beta of smooth_l1_loss.
 template <class T>
 struct SquaredDistance {
   explicit SquaredDistance(double) {}

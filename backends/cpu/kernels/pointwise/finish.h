@@ -20,7 +20,7 @@ struct Finish {
 
   using Add = void (*)(void* y, const void* residual, int64_t n);
 
-  // What it takes of a run.
+  // The values of one run that a finish needs.
   struct Run {
     const tn_scalar* numbers = nullptr;
     const char *result = nullptr, *residual = nullptr;  // where the two tensors begin
@@ -49,10 +49,12 @@ struct Finish {
   void change(char* y, int64_t n, const Run& with) const;
 };
 
-// What a request asks for, of f32 or f64. The operator has so many inputs and scalars of its own.
+// Returns the finish that a request in f32 or f64 asks for. `inputs` and `own_scalars` say how many
+// inputs and scalars the operator itself has.
 Finish finish_of(const sdk::Request& request, uint32_t inputs, uint32_t own_scalars = 0);
 
-// That of each file of operators, or none for the name of another file's.
+// Each returns the finish for an activation that is defined in its file, or an empty one for any
+// other name.
 Finish finish_by_activation(std::string_view op, tn_dtype dtype);
 Finish finish_by_smooth(std::string_view op, tn_dtype dtype);
 Finish finish_by_clamp(std::string_view op, tn_dtype dtype);

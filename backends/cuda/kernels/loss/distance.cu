@@ -8,7 +8,8 @@
 namespace tenon::cuda {
 namespace {
 
-// Each kind says what a difference amounts to, and its slope, by the limit of what counts as small.
+// A kind of distance computes the value and the slope of a difference. The second argument is the
+// loss's limit: delta of huber_loss, beta of smooth_l1_loss.
 struct SquaredDistance {
   template <class T>
   __device__ static T value(T d, T) {

@@ -1,4 +1,4 @@
-// Divisions with a rest, and operators on bits.
+// Divisions with a remainder, and operators on bits.
 #include <tenon/plugins/sdk/binary_formulas.h>
 
 #include "kernels/pointwise/functions.h"
