@@ -6,7 +6,7 @@
 #include <type_traits>
 #include <vector>
 
-#include <tenon/plugins/sdk/requests/optimizer.h>
+#include <tenon/plugins/sdk/optimizer_steps.h>
 
 #include "kernels/pointwise/pointwise.h"
 
@@ -56,17 +56,35 @@ void step_in_f32(tn_dtype dtype, char* const* memory, size_t tensors, int64_t n,
   }
 }
 
-// `step` for all parameters; x[0] is a parameter's part, x[1] its gradient's, then its state's.
-// `ns` is what an element takes on one core while the tensors are in its cache.
-template <class T, class R>
-tn_plan* plan_of(const Request& request, const R& r, double ns,
-                 void (*step)(T* const* x, int64_t n, decltype(r.template numbers<T>(nullptr)) c)) {
+// Applies a step to n elements; x[0] is a part of a parameter, x[1] of its gradient, then of its
+// state. `step` is a copy, so that no store to a tensor can change its numbers.
+template <class Step, class T = typename Step::T>
+void step_row(Step step, T* const* x, int64_t n) {
+  T* at[Step::kTensors];
+  std::copy_n(x, Step::kTensors, at);
+  TN_INDEPENDENT
+  for (int64_t i = 0; i < n; ++i) {
+    T one[Step::kTensors];
+#pragma GCC unroll 5
+    for (int t = 0; t < Step::kTensors; ++t) one[t] = at[t][i];
+    step(one);
+#pragma GCC unroll 5
+    for (int t = 0; t < Step::kTensors; ++t)
+      if (t != 1) at[t][i] = one[t];
+  }
+}
+
+// The plan of Step for all parameters. `ns` is the time of an element on one core while the tensors
+// are in its cache.
+template <class Step, class R>
+tn_plan* plan_of(const Request& request, const R& r, double ns) {
+  using T = typename Step::T;
   const Segments segments(request, r.n);
   const size_t tensors = request.num_inputs() / r.n;
   const auto cost =
       50 + 5 * r.n + static_cast<uint64_t>(ns * static_cast<double>(segments.total()));
   auto run = [=](const tn_run& run) {
-    const auto numbers = r.template numbers<T>(run.scalars);
+    const Step step{r.template numbers<T>(run.scalars)};
     const auto size = static_cast<int64_t>(sdk::dtype_size(r.dtype));
     segments.each([&](size_t i, int64_t begin, int64_t end) {
       char* memory[5];
@@ -75,11 +93,11 @@ tn_plan* plan_of(const Request& request, const R& r, double ns,
       if constexpr (std::is_same_v<T, float>) {
         if (has_16_bits(r.dtype))
           return step_in_f32(r.dtype, memory, tensors, end - begin,
-                             [&](float* const* x, int64_t n) { step(x, n, numbers); });
+                             [&](float* const* x, int64_t n) { step_row(step, x, n); });
       }
       T* x[5];
       for (size_t t = 0; t < tensors; ++t) x[t] = reinterpret_cast<T*>(memory[t]);
-      step(x, end - begin, numbers);
+      step_row(step, x, end - begin);
     });
   };
   return sdk::make_plan(std::move(run), {0, cost});

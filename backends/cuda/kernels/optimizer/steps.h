@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include <tenon/plugins/sdk/requests/optimizer.h>
+#include <tenon/plugins/sdk/optimizer_steps.h>
 
 #include "kernels/pointwise/pointwise.h"
 
