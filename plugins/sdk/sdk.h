@@ -295,6 +295,15 @@ class Kernel {
     for (size_t i = 0; i < N; ++i) ops_[i] = ops[i];
     first_ = this;
   }
+  // Registers `factory` for the operators that the entries of a table name, `entry.op` each.
+  template <class Entry, size_t N>
+    requires requires(const Entry& entry) { std::string_view(entry.op); }
+  Kernel(const Entry (&table)[N], Factory factory)
+      : count_(N), factory_(factory), next_(first_) {
+    static_assert(N <= kMostOps, "so many operators need two registrations");
+    for (size_t i = 0; i < N; ++i) ops_[i] = table[i].op;
+    first_ = this;
+  }
   Kernel(const Kernel&) = delete;
 
   // Returns the factory that is registered for an operator, or NULL.

@@ -31,14 +31,19 @@ struct Function {
 // The operators for which a backend registers kernels, read in its sources: not every machine has
 // every device.
 inline Operators kernels_of(const std::filesystem::path& backend) {
-  static const std::regex registration(R"rx(Kernel \w+\(\{((?:\s*"\w+",?)+)\})rx"),
+  static const std::regex registration(R"rx(Kernel \w+\((?:\{((?:\s*"\w+",?)+)\}|(k\w+),))rx"),
       name(R"rx("(\w+)")rx");
   Operators found;
   for (auto& entry : std::filesystem::recursive_directory_iterator(backend / "kernels")) {
     if (!entry.is_regular_file()) continue;
     const std::string text = page::read(entry.path());
     for (std::sregex_iterator at(text.begin(), text.end(), registration), end; at != end; ++at) {
-      const std::string list = (*at)[1];
+      std::string list = (*at)[1];
+      if (list.empty()) {  // a table, whose entries name their operators
+        const size_t table = text.find((*at)[2].str() + "[] = {");
+        BOOST_TEST_REQUIRE(table != std::string::npos, entry.path());
+        list = text.substr(table, text.find("};\n", table) - table);
+      }
       for (std::sregex_iterator op(list.begin(), list.end(), name); op != end; ++op)
         found.insert((*op)[1]);
     }

@@ -36,10 +36,7 @@ constexpr NamedRows kActivations[] = {
     packet_function<Sigmoid>("sigmoid", 0.4, 1.3), packet_function<Silu>("silu", 0.4, 1.3),
     packet_function<Gelu>("gelu", 0.4, 12),
 };
-const sdk::Kernel activations({"relu", "tanh", "sigmoid", "silu", "gelu"},
-                              [](tn_device*, const Request& request) {
-                                return make_unary_plan(request, kActivations);
-                              });
+const sdk::Kernel activations(kActivations, make_unary<kActivations>);
 
 void activation_rows(RowKernel kernel, void* y, int64_t n, const tn_scalar*) {
   kernel({n, y, {y}, 0});

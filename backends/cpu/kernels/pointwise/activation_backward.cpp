@@ -74,11 +74,7 @@ constexpr NamedRows kGradients[] = {formula<formulas::SigmoidBackward>("sigmoid_
                                     packets<GeluBackward>("gelu_backward", 0.7, 14),
                                     packets<SiluBackward>("silu_backward", 0.6, 1.7)};
 
-const sdk::Kernel gradients({"sigmoid_backward", "tanh_backward", "relu_backward", "gelu_backward",
-                             "silu_backward"},
-                            [](tn_device*, const Request& request) {
-                              return make_binary_plan(request, kGradients);
-                            });
+const sdk::Kernel gradients(kGradients, make_binary<kGradients>);
 
 }  // namespace
 }  // namespace tenon::cpu

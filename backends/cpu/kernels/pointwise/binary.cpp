@@ -26,10 +26,7 @@ constexpr NamedRows kArithmetic[] = {
     {"div", 0.3, 0.6, float_rows([]<class T>(Type<T>) { return binary_row<formulas::Div, T>; }),
      bf16_row<formulas::Div>}};
 
-const sdk::Kernel arithmetic({"add", "sub", "mul", "maximum", "minimum", "div"},
-                             [](tn_device*, const Request& request) {
-                               return make_binary_plan(request, kArithmetic);
-                             });
+const sdk::Kernel arithmetic(kArithmetic, make_binary<kArithmetic>);
 
 // ---- pow
 

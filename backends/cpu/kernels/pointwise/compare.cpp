@@ -21,20 +21,14 @@ constexpr NamedRows kComparisons[] = {
     compare<formulas::Gt>("gt"),           compare<formulas::Ge>("ge"),
     logical<formulas::And>("logical_and"), logical<formulas::Or>("logical_or"),
     logical<formulas::Xor>("logical_xor")};
-const sdk::Kernel comparisons({"eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or",
-                               "logical_xor"},
-                              [](tn_device*, const Request& request) {
-                                return make_binary_plan(request, kComparisons);
-                              });
+const sdk::Kernel comparisons(kComparisons, make_binary<kComparisons>);
 
 constexpr NamedRows kNot[] = {[] {
   auto rows = number_rows([]<class T>(Type<T>) { return unary_row<formulas::Not, T, uint8_t>; });
   rows.boolean = rows.u8;
   return NamedRows{"logical_not", 0.2, 0.2, rows};
 }()};
-const sdk::Kernel negation({"logical_not"}, [](tn_device*, const Request& request) {
-  return make_unary_plan(request, kNot);
-});
+const sdk::Kernel negation(kNot, make_unary<kNot>);
 
 }  // namespace
 }  // namespace tenon::cpu

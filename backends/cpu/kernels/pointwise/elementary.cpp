@@ -36,11 +36,7 @@ constexpr NamedRows kElementary[] = {
     float_function<formulas::Acosh>("acosh", 9, 14),
     float_function<formulas::Atanh>("atanh", 9, 14),
 };
-const sdk::Kernel elementary({"expm1", "log1p", "exp2", "log2", "log10", "tan", "asin", "acos",
-                              "atan", "sinh", "cosh", "asinh", "acosh", "atanh"},
-                             [](tn_device*, const Request& request) {
-                               return make_unary_plan(request, kElementary);
-                             });
+const sdk::Kernel elementary(kElementary, make_unary<kElementary>);
 
 }  // namespace
 }  // namespace tenon::cpu

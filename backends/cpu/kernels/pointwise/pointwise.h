@@ -220,4 +220,14 @@ tn_plan* make_binary_plan(const Request& request, const NamedRows (&table)[N]) {
   return make_binary_plan(request, named.rows.pick(dtype), named.ns_of(dtype));
 }
 
+// The factories of the operators in a table.
+template <const auto& Table>
+tn_plan* make_unary(tn_device*, const Request& request) {
+  return make_unary_plan(request, Table);
+}
+template <const auto& Table>
+tn_plan* make_binary(tn_device*, const Request& request) {
+  return make_binary_plan(request, Table);
+}
+
 }  // namespace tenon::cpu

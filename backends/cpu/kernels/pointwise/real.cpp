@@ -13,10 +13,7 @@ constexpr NamedRows kReal[] = {
     float_of_two<formulas::Logaddexp>("logaddexp", 15, 25),
     float_of_two<formulas::Xlogy>("xlogy", 5, 8),
 };
-const sdk::Kernel real({"atan2", "hypot", "copysign", "logaddexp", "xlogy"},
-                       [](tn_device*, const Request& request) {
-                         return make_binary_plan(request, kReal);
-                       });
+const sdk::Kernel real(kReal, make_binary<kReal>);
 
 }  // namespace
 }  // namespace tenon::cpu

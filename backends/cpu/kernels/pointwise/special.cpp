@@ -14,10 +14,7 @@ constexpr NamedRows kSpecial[] = {
     float_function<formulas::Lgamma>("lgamma", 15, 25),
     float_function<formulas::Digamma>("digamma", 30, 30),
 };
-const sdk::Kernel special({"erfc", "erfinv", "lgamma", "digamma"},
-                          [](tn_device*, const Request& request) {
-                            return make_unary_plan(request, kSpecial);
-                          });
+const sdk::Kernel special(kSpecial, make_unary<kSpecial>);
 
 const sdk::Kernel logit({"logit"}, [](tn_device*, const Request& request) {
   return make_numbered<formulas::Logit>(request, 2, 6);

@@ -41,11 +41,7 @@ constexpr NamedRows kUnary[] = {
     float_function<formulas::Trunc>("trunc", 0.2, 0.4),
 };
 
-const sdk::Kernel unary({"neg", "abs", "sign", "square", "reciprocal", "exp", "log", "sqrt",
-                         "rsqrt", "sin", "cos", "erf", "floor", "ceil", "round", "trunc"},
-                        [](tn_device*, const Request& request) {
-                          return make_unary_plan(request, kUnary);
-                        });
+const sdk::Kernel unary(kUnary, make_unary<kUnary>);
 
 }  // namespace
 }  // namespace tenon::cpu

@@ -10,10 +10,7 @@ constexpr NamedUnary kActivations[] = {
     float_function<elements::Sigmoid>("sigmoid"), float_function<elements::Silu>("silu"),
     float_function<elements::Gelu>("gelu"),
 };
-const sdk::Kernel activations({"relu", "tanh", "sigmoid", "silu", "gelu"},
-                              [](tn_device*, const Request& request) {
-                                return make_unary_plan(request, kActivations);
-                              });
+const sdk::Kernel activations(kActivations, make_unary<kActivations>);
 
 }  // namespace
 }  // namespace tenon::cuda

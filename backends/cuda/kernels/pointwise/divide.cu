@@ -32,11 +32,7 @@ constexpr NamedBinary kDivisions[] = {
     bits<formulas::LeftShift>("bitwise_left_shift", nullptr),
     bits<formulas::RightShift>("bitwise_right_shift", nullptr),
 };
-const sdk::Kernel divisions({"fmod", "remainder", "floor_divide", "bitwise_and", "bitwise_or",
-                             "bitwise_xor", "bitwise_left_shift", "bitwise_right_shift"},
-                            [](tn_device*, const Request& request) {
-                              return make_binary_plan(request, kDivisions);
-                            });
+const sdk::Kernel divisions(kDivisions, make_binary<kDivisions>);
 
 }  // namespace
 }  // namespace tenon::cuda

@@ -15,11 +15,7 @@ constexpr NamedUnary kElementary[] = {
     wide_function<formulas::Cosh>("cosh"),   wide_function<formulas::Asinh>("asinh"),
     wide_function<formulas::Acosh>("acosh"), wide_function<formulas::Atanh>("atanh"),
 };
-const sdk::Kernel elementary({"expm1", "log1p", "exp2", "log2", "log10", "tan", "asin", "acos",
-                              "atan", "sinh", "cosh", "asinh", "acosh", "atanh"},
-                             [](tn_device*, const Request& request) {
-                               return make_unary_plan(request, kElementary);
-                             });
+const sdk::Kernel elementary(kElementary, make_unary<kElementary>);
 
 }  // namespace
 }  // namespace tenon::cuda

@@ -64,4 +64,14 @@ tn_plan* make_numbered(const Request& request, size_t scalars) {
   return make_unary_plan(request, starts.pick(request.input(0).dtype));
 }
 
+// The factories of the operators in a table.
+template <const auto& Table>
+tn_plan* make_unary(tn_device*, const Request& request) {
+  return make_unary_plan(request, Table);
+}
+template <const auto& Table>
+tn_plan* make_binary(tn_device*, const Request& request) {
+  return make_binary_plan(request, Table);
+}
+
 }  // namespace tenon::cuda

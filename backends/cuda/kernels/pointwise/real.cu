@@ -11,10 +11,7 @@ constexpr NamedBinary kReal[] = {
     wide_of_two<formulas::Copysign>("copysign"), wide_of_two<formulas::Logaddexp>("logaddexp"),
     wide_of_two<formulas::Xlogy>("xlogy"),
 };
-const sdk::Kernel real({"atan2", "hypot", "copysign", "logaddexp", "xlogy"},
-                       [](tn_device*, const Request& request) {
-                         return make_binary_plan(request, kReal);
-                       });
+const sdk::Kernel real(kReal, make_binary<kReal>);
 
 }  // namespace
 }  // namespace tenon::cuda

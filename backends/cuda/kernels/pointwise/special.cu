@@ -14,10 +14,7 @@ constexpr NamedUnary kSpecial[] = {
     wide_function<formulas::Lgamma>("lgamma"),
     wide_function<formulas::Digamma>("digamma"),
 };
-const sdk::Kernel special({"erfc", "erfinv", "lgamma", "digamma"},
-                          [](tn_device*, const Request& request) {
-                            return make_unary_plan(request, kSpecial);
-                          });
+const sdk::Kernel special(kSpecial, make_unary<kSpecial>);
 
 const sdk::Kernel logit({"logit"}, [](tn_device*, const Request& request) {
   return make_numbered<formulas::Logit>(request, 2);

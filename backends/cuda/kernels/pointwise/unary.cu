@@ -26,11 +26,7 @@ constexpr NamedUnary kUnary[] = {
     wide_function<formulas::Trunc>("trunc"),
 };
 
-const sdk::Kernel unary({"neg", "abs", "sign", "square", "reciprocal", "exp", "log", "sqrt",
-                         "rsqrt", "sin", "cos", "erf", "floor", "ceil", "round", "trunc"},
-                        [](tn_device*, const Request& request) {
-                          return make_unary_plan(request, kUnary);
-                        });
+const sdk::Kernel unary(kUnary, make_unary<kUnary>);
 
 }  // namespace
 }  // namespace tenon::cuda
