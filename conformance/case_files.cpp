@@ -17,7 +17,7 @@ namespace tenon::conformance {
 namespace {
 
 // More than any case has, and little enough to fit into memory many times.
-constexpr int64_t kMostElements = int64_t{1} << 24;
+constexpr int64_t kMaxElements = int64_t{1} << 24;
 constexpr size_t kLongestText = size_t{1} << 20;
 
 // HDF5 has a newer version than this library reads.
@@ -131,8 +131,8 @@ Shape shape_of(hid_t space, const std::string& name) {
   require(rank >= 0 && rank <= static_cast<int>(Shape::max_rank),
           name + " has more dimensions than a tensor");
   const hssize_t elements = H5Sget_simple_extent_npoints(space);
-  require(elements >= 0 && elements <= kMostElements,
-          fmt::format("{} has more than {} elements", name, kMostElements));
+  require(elements >= 0 && elements <= kMaxElements,
+          fmt::format("{} has more than {} elements", name, kMaxElements));
   Shape shape;
   for (int d = 0; d < rank; ++d) {
     require(dims[d] <= hsize_t{1} << 40, name + " has a dimension that is too long");

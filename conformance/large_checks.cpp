@@ -13,7 +13,7 @@ namespace tenon::conformance {
 namespace {
 
 // Elements of the largest input: several threads work on it, and more than a block each.
-constexpr int64_t kLeast = 10000, kMost = 100000, kAim = 20000;
+constexpr int64_t kMin = 10000, kMax = 100000, kAim = 20000;
 
 int64_t largest_input(const Variant& variant) {
   int64_t most = 0;
@@ -51,14 +51,14 @@ void add_multiples(const Variant& variant, std::vector<Variant>& all) {
     for (int64_t n : in.shape)
       if (n > 1) extents.insert(n);
   const int64_t most = largest_input(variant);
-  if (most == 0 || most >= kLeast) return;
+  if (most == 0 || most >= kMin) return;
   const int64_t whole = kAim / most | 1,
                 root = static_cast<int64_t>(std::sqrt(static_cast<double>(kAim / most))) | 1;
   for (int64_t extent : extents)
     for (int64_t factor : {whole, root}) {
       Variant result = multiplied(variant, extent, factor);
       const int64_t elements = largest_input(result);
-      if (elements >= kLeast && elements <= kMost) all.push_back(std::move(result));
+      if (elements >= kMin && elements <= kMax) all.push_back(std::move(result));
     }
 }
 
@@ -70,7 +70,7 @@ std::vector<Variant> large_variants(const Line& line, DType dtype) {
   for (auto& v : line.variants) {
     if (!contains(v.types, dtype)) continue;
     const int64_t elements = largest_input(v);
-    const bool is_large = v.large || (elements >= kLeast && elements <= kMost);
+    const bool is_large = v.large || (elements >= kMin && elements <= kMax);
     (is_large ? large : others).push_back(v);
   }
   std::stable_sort(large.begin(), large.end(),

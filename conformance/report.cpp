@@ -130,18 +130,18 @@ void Report::print_not_offered() const {
   if (!left.empty())
     out_ << fmt::format("  {}, in any check, of (--json FILE has the reasons): {}\n",
                         kNoPlanOfOverlay, fmt::join(left, ", "));
-  constexpr size_t kMost = 3;
+  constexpr size_t kMax = 3;
   for (auto& [op, by_reason] : reasons) {
     size_t count = 0;
     for (auto& [reason, types] : by_reason) {
-      if (++count > kMost) break;
+      if (++count > kMax) break;
       const std::string list = fmt::format("{}", fmt::join(types, ", "));
       out_ << fmt::format("  {}{}{}: {}\n", op, list.empty() ? "" : " in ", list,
                           printable(reason));
     }
-    if (by_reason.size() > kMost)
+    if (by_reason.size() > kMax)
       out_ << fmt::format("  {}: and {} more reasons (--json FILE has all)\n", op,
-                          by_reason.size() - kMost);
+                          by_reason.size() - kMax);
   }
 }
 

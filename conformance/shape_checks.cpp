@@ -13,9 +13,9 @@ namespace tenon::conformance {
 
 namespace {
 
-constexpr double kMostElements = 20000;
+constexpr double kMaxElements = 20000;
 // The product of the numbers of elements of all inputs, where results grow with it.
-constexpr double kMostProduct = 1e6;
+constexpr double kMaxProduct = 1e6;
 
 // A few of each: around the sizes of vectors and blocks, and primes.
 constexpr int64_t kExtents[] = {1,  2,  2,  3,  3,  4,  5,  6,  7,  8,  9,   11,  13,
@@ -90,8 +90,8 @@ Variant renamed(const Line& line, const Variant& variant, Symbols::Kind kind, Ra
       if (in.bound > 1) in.bound = symbols(in.bound);
     }
     result.args = with_extents(variant, [&](int64_t n) { return symbols(n); });
-    if (size_of_inputs(result) <= kMostElements &&
-        (!line.growing || product_of_inputs(result) <= kMostProduct))
+    if (size_of_inputs(result) <= kMaxElements &&
+        (!line.growing || product_of_inputs(result) <= kMaxProduct))
       return result;
   }
 }
@@ -174,7 +174,7 @@ std::vector<Check> shape_checks(const Line& line, const Subject& subject, size_t
     if (contains(line.types | line.types_elsewhere | line.types_of_cpu, t)) types.push_back(t);
   std::vector<const Variant*> variants;
   for (auto& v : line.variants)
-    if (size_of_inputs(v) <= kMostElements) variants.push_back(&v);
+    if (size_of_inputs(v) <= kMaxElements) variants.push_back(&v);
   std::vector<Check> checks;
   for (size_t turn = 0; turn < effort.shapes && !variants.empty(); ++turn) {
     const size_t seed = static_cast<size_t>(effort.seed) * 1000003 + number * 1009 + turn;

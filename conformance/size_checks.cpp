@@ -26,13 +26,13 @@ constexpr int64_t kLargestInput = int64_t{1} << 18;
 constexpr double kLargestProduct = 0x1p30, kAllProducts = 0x1p32, kLargestResult = 1e7;
 // Of the calls of a check: those that are made, whether they make sense or not, and those that are
 // compared.
-constexpr size_t kMostCalls = 64, kMostCompared = 12;
+constexpr size_t kMaxCalls = 64, kMaxCompared = 12;
 // Calls after which an overlay is believed that does not have the operators.
 constexpr size_t kEnoughToBelieve = 2;
 // So many wrong results are enough to know.
-constexpr size_t kMostWrong = 3;
+constexpr size_t kMaxWrong = 3;
 // Variants of a line that are changed: each has its own numbers of dimensions.
-constexpr size_t kMostVariants = 5;
+constexpr size_t kMaxVariants = 5;
 
 using Changed = std::function<int64_t(int64_t)>;
 
@@ -115,7 +115,7 @@ std::vector<Variant> chosen_variants(const Line& line, DType dtype) {
       form += fmt::format(" {}{}", in.shape.size(), kind_of(line, in) == Values::absent ? "-" : "");
       has_elements = has_elements && in.shape.numel() > 0;
     }
-    if (has_elements && chosen.size() < kMostVariants && known.insert(form).second)
+    if (has_elements && chosen.size() < kMaxVariants && known.insert(form).second)
       chosen.push_back(v);
   }
   return chosen;
@@ -164,7 +164,7 @@ std::vector<Sized> variants_of_sizes(const Line& line, DType dtype) {
     for (auto& v : chosen)
       if (has_channels(line, v)) add(with_channels(v, size), v);
   // A round for each number of extents that stay as they are, so that all variants have their turn.
-  for (size_t round = 0; all.size() < kMostCalls; ++round) {
+  for (size_t round = 0; all.size() < kMaxCalls; ++round) {
     bool more = false;
     for (int64_t size : kSizes)
       for (auto& v : chosen) {
@@ -176,7 +176,7 @@ std::vector<Sized> variants_of_sizes(const Line& line, DType dtype) {
       }
     if (!more) break;
   }
-  if (all.size() > kMostCalls) all.erase(all.begin() + kMostCalls, all.end());
+  if (all.size() > kMaxCalls) all.erase(all.begin() + kMaxCalls, all.end());
   return all;
 }
 
@@ -191,7 +191,7 @@ class SizeCheck {
     for (auto& [variant, products] : variants_of_sizes(line_, dtype_)) {
       if (all + products > kAllProducts) continue;
       all += products;
-      if (compared_ == kMostCompared || wrong_ >= kMostWrong || does_not_have_it()) break;
+      if (compared_ == kMaxCompared || wrong_ >= kMaxWrong || does_not_have_it()) break;
       ++calls_;
       if (!compare(variant, layouts()[0])) continue;
       ++compared_;

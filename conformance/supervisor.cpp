@@ -27,11 +27,11 @@ using nlohmann::json;
 
 // An operator that ended the process this often is not tried again; a hang, which takes its time,
 // counts as much as both.
-constexpr int kMostCrashes = 2;
+constexpr int kMaxCrashes = 2;
 // So many operators or files that hang are enough to know.
-constexpr size_t kMostHangs = 5;
+constexpr size_t kMaxHangs = 5;
 // The same of checks of a section that are about no operator.
-constexpr size_t kMostHangsOfSection = 3;
+constexpr size_t kMaxHangsOfSection = 3;
 
 // The operator with which the device was lost, such as "matmul" in a check of linear: that of the
 // line "  in matmul: (2, 3), (3, 4) on npu:0" below the error. Of several in flight it is not known
@@ -167,7 +167,7 @@ class Supervisor {
 
   // Each check that waits for something that never comes takes all of its time.
   void note_hang_of(const std::string& section, const std::string& op, bool hung) {
-    if (!hung || !op.empty() || ++hung_of_section_[section] != kMostHangsOfSection) return;
+    if (!hung || !op.empty() || ++hung_of_section_[section] != kMaxHangsOfSection) return;
     resumption_.without_sections.push_back(section);
     given_up_.insert(section);
   }
@@ -178,15 +178,15 @@ class Supervisor {
     if (given_up_.erase(section) == 0) return;
     report_.add(
         {section, "", "", "the rest", Status::failed,
-         fmt::format("not run, because {} checks of it did not end in time", kMostHangsOfSection)});
+         fmt::format("not run, because {} checks of it did not end in time", kMaxHangsOfSection)});
   }
 
   // A check of `op` has ended the process, in `culprit`, which may be a part of it. Returns whether
   // another one has to go on.
   bool goes_on_without(const std::string& op, bool hung, const std::string& culprit) {
-    crashes_[op] += hung ? kMostCrashes : 1;
+    crashes_[op] += hung ? kMaxCrashes : 1;
     // Checks that are about no operator have nothing else in common.
-    if (crashes_[op] >= kMostCrashes && !op.empty()) resumption_.without.push_back(op);
+    if (crashes_[op] >= kMaxCrashes && !op.empty()) resumption_.without.push_back(op);
     return goes_on_after(hung, culprit, "operators");
   }
 
@@ -201,7 +201,7 @@ class Supervisor {
 
   bool goes_on_after(bool hung, const std::string& culprit, const char* kind) {
     if (hung) hung_.insert(culprit);
-    if (hung_.size() < kMostHangs) return true;
+    if (hung_.size() < kMaxHangs) return true;
     if (!opened_ || resumption_.from < count_)
       report_.add({"start", "", "", "the rest", Status::failed,
                    fmt::format("not run, because {} {} have hung", hung_.size(), kind)});

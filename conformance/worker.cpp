@@ -102,10 +102,10 @@ json with(json line, const char* key, const json& value) {
 // A device that is lost, such as by work that did not end, computes nothing in this process any
 // more: it fails whenever it is waited for. Each other failure that the check has not read is told
 // once, and a device keeps fewer than these.
-constexpr int kMostUnreported = 1000;
+constexpr int kMaxUnreported = 1000;
 
 bool is_lost(Device device) {
-  for (int told = 0; told < kMostUnreported; ++told) {
+  for (int told = 0; told < kMaxUnreported; ++told) {
     try {
       synchronize(device);
       return false;

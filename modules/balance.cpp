@@ -18,10 +18,10 @@ using Clock = std::chrono::steady_clock;
 constexpr uint64_t kLongestPause = 256;  // calls between two that are measured
 // Shares are changed if a call becomes faster by the first factor, and are soon measured again if
 // it becomes faster by the second one.
-constexpr double kLeastGain = 1.03, kMuch = 1.2;
+constexpr double kMinGain = 1.03, kMuch = 1.2;
 // A share changes by this factor at most: a device that was disturbed once must not lose all rows,
 // because without a row it would not be measured again.
-constexpr double kMostAtOnce = 2;
+constexpr double kMaxAtOnce = 2;
 
 void wait_until_idle(Device device) { context_of(device).wait_for_streams(); }
 
@@ -77,13 +77,13 @@ void Balance::learn(const Split& split, std::span<const double> seconds) {
     if (found[i] == 0 || speeds_[i] == 0) continue;
     const double factor = found[i] / sum * known / speeds_[i];
     // Later, half of what is found may be chance.
-    speeds_[i] *= std::clamp(first ? factor : std::sqrt(factor), 1 / kMostAtOnce, kMostAtOnce);
+    speeds_[i] *= std::clamp(first ? factor : std::sqrt(factor), 1 / kMaxAtOnce, kMaxAtOnce);
   }
   make_sum_one(speeds_);
   const double slowdown = slowdown_of(shares(), speeds_);
   pause_ = slowdown > kMuch ? 1 : std::min(2 * pause_, kLongestPause);
   due_ = calls_ + pause_;
-  if (slowdown > kLeastGain) change(speeds_);
+  if (slowdown > kMinGain) change(speeds_);
 }
 
 void Balance::change(std::vector<double> shares) {

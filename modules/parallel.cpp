@@ -61,10 +61,10 @@ using Rows = std::vector<std::vector<Tensor>>;
 void sum_together(Communicator& communicator, const Rows& rows, std::span<const size_t> places,
                   std::vector<bool>& summed) {
   // The copies of a launch take so much memory of each device at most, or those of one row.
-  constexpr uint64_t kMostBytes = uint64_t{64} << 20;
+  constexpr uint64_t kMaxBytes = uint64_t{64} << 20;
   for (size_t begin = 0, end = 0; begin < places.size(); begin = end) {
     std::vector<Members> copies;  // nothing else reads them
-    for (uint64_t bytes = 0; end < places.size() && (end == begin || bytes < kMostBytes); ++end) {
+    for (uint64_t bytes = 0; end < places.size() && (end == begin || bytes < kMaxBytes); ++end) {
       Members& row = copies.emplace_back();
       for (auto& t : rows[places[end]]) row.push_back(t.clone(contiguous_format));
       bytes += static_cast<uint64_t>(row[0].numel()) * size_of(row[0].dtype());

@@ -23,7 +23,7 @@ namespace {
 constexpr size_t kWrittenChunk = size_t{1} << 18;
 static_assert(kWrittenChunk % kCheckpointPieceBytes == 0);
 // From so many on, several threads write them: one takes as long to begin as to write a part.
-constexpr uint64_t kLeastChunks = 4;
+constexpr uint64_t kMinChunks = 4;
 constexpr uint64_t kSendBytes = uint64_t{16} << 20;
 constexpr uint64_t kNobodysTurn = ~uint64_t{0};  // a chunk before could not be written
 
@@ -103,7 +103,7 @@ CheckedWriter::CheckedWriter(Fail fail) : fail_(std::move(fail)) {
   pending_.reserve(kWrittenChunk);
   pending_.resize(kCheckpointHeaderBytes);  // for the header; keeps later chunks at page boundaries
   size_ = kCheckpointHeaderBytes;
-  spare_.reserve(kMostThreads);
+  spare_.reserve(kMaxThreads);
   spare_.emplace_back(new std::byte[kWrittenChunk]);
 }
 CheckedWriter::~CheckedWriter() = default;
@@ -141,7 +141,7 @@ void CheckedWriter::write(Bytes first, Bytes rest) {
     else
       write_and_sum(rest.subspan(at, kWrittenChunk), written_ + first.size() + at, i);
   };
-  if (chunks < kLeastChunks)
+  if (chunks < kMinChunks)
     for (uint64_t i = 0; i < chunks; ++i) write_chunk(i);
   else
     in_parallel(chunks, write_chunk);

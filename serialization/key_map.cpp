@@ -67,9 +67,9 @@ Names without_first_segment(const Names& names) {
 // The same once, twice and so on, as long as that is possible. A file may have any number of
 // segments, and nobody has more wrappers than this.
 std::vector<Names> without_first_segments(const Names& names) {
-  constexpr size_t kMost = 64;
+  constexpr size_t kMax = 64;
   std::vector<Names> all;
-  for (Names shorter = without_first_segment(names); !shorter.empty() && all.size() < kMost;
+  for (Names shorter = without_first_segment(names); !shorter.empty() && all.size() < kMax;
        shorter = without_first_segment(shorter))
     all.push_back(shorter);
   return all;

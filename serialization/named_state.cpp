@@ -23,11 +23,11 @@ bool split_number(std::string_view text, size_t& number, std::string_view& rest)
 }
 
 std::string listed(const std::vector<std::string>& names) {
-  constexpr size_t kMost = 8;
+  constexpr size_t kMax = 8;
   std::string text;
-  for (size_t i = 0; i < names.size() && i < kMost; ++i)
+  for (size_t i = 0; i < names.size() && i < kMax; ++i)
     text += fmt::format("{}\"{}\"", i ? ", " : "", printable(names[i]));
-  return names.size() > kMost ? fmt::format("{} and {} more", text, names.size() - kMost) : text;
+  return names.size() > kMax ? fmt::format("{} and {} more", text, names.size() - kMax) : text;
 }
 
 // What the values of a file say about an optimizer.

@@ -12,7 +12,7 @@
 
 namespace tenon {
 
-inline constexpr uint64_t kMostThreads = 16;
+inline constexpr uint64_t kMaxThreads = 16;
 
 // Calls body(i) for i from 0 to n - 1 from several threads, among them the caller's. The calls
 // begin in this order. Throws what the first call that failed has thrown, when all that began have
@@ -35,7 +35,7 @@ void in_parallel(uint64_t n, Body&& body) {
   };
   {
     const uint64_t threads =
-        n < 2 ? 1 : std::min<uint64_t>({n, std::thread::hardware_concurrency(), kMostThreads});
+        n < 2 ? 1 : std::min<uint64_t>({n, std::thread::hardware_concurrency(), kMaxThreads});
     std::vector<std::jthread> others;
     try {
       others.reserve(threads);

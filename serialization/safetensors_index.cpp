@@ -92,7 +92,7 @@ TensorFile open_safetensors_index(const InputFile& file, const std::filesystem::
                                                         InputFile::throw_as<NamedFileError>);
     try {
       TensorFile shard = open_safetensors(shard_file);
-      if (shards.size() >= kMostOpenShards) shard_file->close_between_reads();
+      if (shards.size() >= kMaxOpenShards) shard_file->close_between_reads();
       require_same(shard, keys);
       for (size_t i = 0; i < shard.tensors.size(); ++i) places.emplace_back(shards.size(), i);
       opened.tensors.insert(opened.tensors.end(), shard.tensors.begin(), shard.tensors.end());

@@ -23,7 +23,7 @@ inline constexpr const char* kShardsGroup = "@shards";
 
 // So many shards of an index stay open, and no other save can change what is read of them. Others
 // are open only while they are read: most systems let a process have 1024 files open.
-inline constexpr size_t kMostOpenShards = 128;
+inline constexpr size_t kMaxOpenShards = 128;
 
 struct Shard {
   std::string name;  // in the folder of the index

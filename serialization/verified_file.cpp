@@ -179,7 +179,7 @@ void VerifiedFile::open_shards(const std::filesystem::path& path) {
     }
     for (const std::string& group : shard->contents_.groups)
       if (groups.insert(group).second) contents_.groups.push_back(group);
-    if (i >= kMostOpenShards) shard->file_.close_between_reads();
+    if (i >= kMaxOpenShards) shard->file_.close_between_reads();
     shards_.push_back(std::move(shard));
   }
 }

@@ -79,8 +79,8 @@ void show_optimizer(const CheckpointPartInfo& part) {
   int64_t least = 0, most = 0, stepped = 0;
   for (const auto& [name, value] : part.values)
     if (name.starts_with("state.") && name.ends_with(".step") && value.is_number()) {
-      constexpr double kMost = 0x1p53;
-      const auto step = static_cast<int64_t>(std::fmax(0, std::fmin(value.number(), kMost)));
+      constexpr double kMax = 0x1p53;
+      const auto step = static_cast<int64_t>(std::fmax(0, std::fmin(value.number(), kMax)));
       least = stepped ? std::min(least, step) : step, most = std::max(most, step), ++stepped;
     }
   std::cout << type_of(part) << ", " << size_of_tensors(part);

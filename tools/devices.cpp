@@ -76,15 +76,15 @@ Json described(const DeviceDescription& d) {
 
 // The devices that open, and why others do not: one that is broken hides no other.
 void take_devices(const std::string& name, Json& devices, std::string& error) {
-  constexpr size_t kMost = 8;
+  constexpr size_t kMax = 8;
   size_t broken = 0;
   for (auto& d : describe_devices(name)) {
     if (d.error.empty())
       devices.push_back(described(d));
-    else if (++broken <= kMost)
+    else if (++broken <= kMax)
       error += (error.empty() ? "" : "\n") + printable_lines(d.error);
   }
-  if (broken > kMost) error += fmt::format("\nand {} more devices do not open", broken - kMost);
+  if (broken > kMax) error += fmt::format("\nand {} more devices do not open", broken - kMax);
   if (devices.empty() && error.empty()) error = "the plugin finds no device";
 }
 

@@ -209,13 +209,13 @@ void CompiledHistory::give(std::span<const Tensor* const> arguments, std::vector
 // ---- backward
 
 detail::CompiledCalls* CompiledHistory::calls_for(std::span<const bool> needed) {
-  constexpr size_t kMost = 8;
+  constexpr size_t kMax = 8;
   auto& passes = passes_->all;
   std::lock_guard lock(passes_->mutex);
   for (auto& pass : passes)
     if (std::equal(needed.begin(), needed.end(), pass.needed.begin(), pass.needed.end()))
       return &pass.calls;
-  if (passes.size() == kMost) return nullptr;
+  if (passes.size() == kMax) return nullptr;
   auto& pass = passes.emplace_back(std::vector<bool>(needed.begin(), needed.end()),
                                    detail::CompiledCalls(options_));
   return &pass.calls;

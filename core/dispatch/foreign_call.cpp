@@ -16,28 +16,28 @@ struct AttrRange {
   int64_t least, most;
 };
 
-constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+constexpr int64_t kMax = std::numeric_limits<int32_t>::max();
 constexpr int64_t kRank = Shape::max_rank;
 
 // What an attribute means is the same in all operators that have it.
 constexpr AttrRange kRanges[] = {
-    {"stride", 1, kMost},
-    {"dilation", 1, kMost},
-    {"groups", 1, kMost},
-    {"num_groups", 1, kMost},
-    {"kernel_size", 1, kMost},
-    {"n", 0, kMost},
-    {"step", 1, kMost},
-    {"size", 1, kMost},
-    {"padding", 0, kMost},
-    {"before", -kMost, kMost},
-    {"after", -kMost, kMost},
+    {"stride", 1, kMax},
+    {"dilation", 1, kMax},
+    {"groups", 1, kMax},
+    {"num_groups", 1, kMax},
+    {"kernel_size", 1, kMax},
+    {"n", 0, kMax},
+    {"step", 1, kMax},
+    {"size", 1, kMax},
+    {"padding", 0, kMax},
+    {"before", -kMax, kMax},
+    {"after", -kMax, kMax},
     {"dim", 0, kRank - 1},
     {"dims", 0, kRank - 1},
     {"dim1", 0, kRank - 1},
     {"dim2", 0, kRank - 1},
-    {"k", -kMost, kMost},
-    {"output_size", 0, kMost},
+    {"k", -kMax, kMax},
+    {"output_size", 0, kMax},
     {"normalized_ndim", 0, kRank},
     {"dtype", 0, static_cast<int64_t>(DType::boolean)},
 };

@@ -32,7 +32,7 @@ constexpr uint64_t kMaxInFlight = 4 * kMaxStaged;
 
 // Copies from and to a device run beside its other work from this size on. A smaller one takes no
 // longer than waking the thread that would make it.
-constexpr uint64_t kLeastApart = uint64_t{64} << 10;
+constexpr uint64_t kMinApart = uint64_t{64} << 10;
 
 // Returns a pinned block for one copy of `device`; null if the copy is made without one.
 Ref<Storage> block_for(DeviceContext& device, uint64_t bytes) {
@@ -241,7 +241,7 @@ Tensor queue_copy_to(const Tensor& source, Device destination) {
   // If the stream of the source writes into the memory of the destination, no work of the
   // destination may still use that memory.
   const bool foreign_writer = to.caller_thread && !from.caller_thread && !block;
-  const bool large = bytes_of(src) >= kLeastApart;
+  const bool large = bytes_of(src) >= kMinApart;
   Ref<Storage> storage;
   if (large && &to == &to.main && !foreign_writer)
     storage = to.memory->allocate_apart(bytes_of(src));
@@ -363,8 +363,8 @@ Tensor record_from_host(recording::Listener& recorder, const void* values, DType
 }  // namespace
 
 Tensor tensor_from_host(const void* values, DType dtype, const Shape& shape, Device device) {
-  constexpr int64_t kMostRecorded = 1 << 20;  // elements of which a recording keeps a copy
-  if (auto* recorder = recording::here(); recorder && shape.numel() <= kMostRecorded) [[unlikely]]
+  constexpr int64_t kMaxRecorded = 1 << 20;  // elements of which a recording keeps a copy
+  if (auto* recorder = recording::here(); recorder && shape.numel() <= kMaxRecorded) [[unlikely]]
     return record_from_host(*recorder, values, dtype, shape, device);
   return new_from_host(values, dtype, shape, device);
 }

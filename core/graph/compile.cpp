@@ -26,7 +26,7 @@ namespace {
 
 // After this many recordings that led to no program, calls with such arguments are no longer
 // recorded, until a change is reported (recording::World).
-constexpr int kMostTries = 10;
+constexpr int kMaxTries = 10;
 // After this many replays, the time spent on recording has been recovered.
 constexpr uint64_t kPaid = 16;
 
@@ -41,11 +41,11 @@ uint64_t KindOfCall::replays() const {
 }
 
 int& KindOfCall::tries_in(const recording::World& world) {
-  constexpr size_t kMost = 8;
+  constexpr size_t kMax = 8;
   const auto found =
       std::find_if(tries.begin(), tries.end(), [&](const Tries& t) { return t.world == world; });
   if (found != tries.end()) return found->count;
-  if (tries.size() == kMost) tries.pop_back();
+  if (tries.size() == kMax) tries.pop_back();
   return tries.insert(tries.begin(), {world})->count;
 }
 
@@ -151,7 +151,7 @@ KindOfCall* CompiledCalls::State::kind_for(std::span<const Tensor* const> argume
       return &kinds.front();
     }
   const bool derived = may_derive(arguments);
-  const size_t most = std::max<size_t>(options.max_programs, derived ? kMostDerived : 1);
+  const size_t most = std::max<size_t>(options.max_programs, derived ? kMaxDerived : 1);
   Turns& turns_of_these = derived ? derived_turns : turns;
   KindOfCall* old = oldest(derived, most);
   const bool waits_for_none = old && !derived && takes_look(arguments);
@@ -209,7 +209,7 @@ void CompiledCalls::State::record(KindOfCall& kind, std::span<const Tensor* cons
                                   const CompiledBody& body, std::vector<Tensor>& results) {
   const recording::World before = recording::world();
   Recorder& recorder = Recorder::instance();
-  if (kind.tries_in(before) >= kMostTries || !recorder.begin(arguments))
+  if (kind.tries_in(before) >= kMaxTries || !recorder.begin(arguments))
     return run_plainly(body, results);
   RecordedCall call;
   std::optional<double> took;
@@ -286,7 +286,7 @@ void CompiledCalls::State::learn(KindOfCall& kind, RecordedCall call,
 // same world, with the last one.
 void CompiledCalls::State::compare(KindOfCall& kind, RecordedCall call,
                                    const recording::World& before) {
-  constexpr size_t kMostCandidates = 3;
+  constexpr size_t kMaxCandidates = 3;
   auto& all = kind.candidates;
   const auto of_this_world = [&](const Candidate& c) { return c.world == before; };
   const bool changed = std::none_of(all.begin(), all.end(), of_this_world);
@@ -308,12 +308,12 @@ void CompiledCalls::State::compare(KindOfCall& kind, RecordedCall call,
   }
   if (newest) kind.note = newest->difference;
   all.push_front({std::move(call), recording::world()});
-  if (all.size() > kMostCandidates) all.pop_back();
+  if (all.size() > kMaxCandidates) all.pop_back();
   if (newest && newest->number_differs) require_same_number(*newest, changed);
 }
 
 void CompiledCalls::State::make_program(KindOfCall& kind, RecordedCall call, Wiring wiring) {
-  constexpr size_t kMostOfAKind = 4;
+  constexpr size_t kMaxOfAKind = 4;
   std::string why;
   auto program =
       graph::Program::make(std::move(call.trace), std::move(wiring), options.passes, why);
@@ -325,7 +325,7 @@ void CompiledCalls::State::make_program(KindOfCall& kind, RecordedCall call, Wir
   kind.note.clear();
   kind.programs.push_front(
       {std::move(program), std::move(call.history), {recording::world()}, kFirstLook});
-  if (kind.programs.size() > kMostOfAKind) kind.programs.pop_back();
+  if (kind.programs.size() > kMaxOfAKind) kind.programs.pop_back();
   ++made;
 }
 

@@ -21,15 +21,15 @@ constexpr uint64_t kFirstLooks = 2, kFirstGap = 4;
 // How many calls in a row may be recorded for a comparison although the laws say nothing of them.
 constexpr uint64_t kMaxFruitlessLooks = 4;
 // The largest number of calls from which laws are found.
-constexpr size_t kMostCalls = 16;
+constexpr size_t kMaxCalls = 16;
 
 // Returns how many consecutive sizes are enough to tell a fraction with the denominator `step` from
-// one with another denominator up to kMostParts: rounded down, 2/3 and 5/7 of a size are the same
+// one with another denominator up to kMaxParts: rounded down, 2/3 and 5/7 of a size are the same
 // for nearly 21 sizes.
 int64_t least_range(int64_t step) {
-  constexpr int64_t kMostSteps = int64_t{1} << 31;  // so that it stays in int64
-  step = std::min(step, kMostSteps);
-  return step * std::max(kMostParts, step + 1);
+  constexpr int64_t kMaxSteps = int64_t{1} << 31;  // so that it stays in int64
+  step = std::min(step, kMaxSteps);
+  return step * std::max(kMaxParts, step + 1);
 }
 
 }  // namespace
@@ -50,7 +50,7 @@ void SizesSeen::note_range(const Sizes& sizes) {
 
 void SizesSeen::note(const Sizes& sizes) {
   if (has(sizes)) return;
-  if (calls_.size() == kMost) calls_.erase(calls_.begin());
+  if (calls_.size() == kMax) calls_.erase(calls_.begin());
   calls_.push_back(sizes);
   note_range(sizes);
 }
@@ -65,7 +65,7 @@ bool SizesSeen::tell(const Sizes& sizes, int64_t step) const {
                   outside = std::max(size - seen.largest, seen.smallest - size);
     if (range == 0 ? size != seen.smallest : (size - seen.smallest) % seen.apart != 0) return false;
     if (outside <= 0) continue;
-    if (range < least_range(std::max(step, std::min(seen.apart, kMostParts)))) return false;
+    if (range < least_range(std::max(step, std::min(seen.apart, kMaxParts)))) return false;
     if (size / 2 > seen.largest || size < seen.smallest / 2) return false;
   }
   return true;
@@ -76,7 +76,7 @@ void KnownDynamic::note_right(const Sizes& sizes) {
   if (seen.has(sizes)) return;
   seen.note(sizes);
   if (++looks < kFirstLooks || derived < next_look) return;
-  next_look = derived + std::clamp<uint64_t>(3 * derived, kFirstGap, kMostUnlooked);
+  next_look = derived + std::clamp<uint64_t>(3 * derived, kFirstGap, kMaxUnlooked);
 }
 
 void KnownDynamic::begin_again() {
@@ -153,8 +153,8 @@ bool CompiledCalls::State::takes_look(std::span<const Tensor* const> arguments) 
   const recording::World now = recording::world();
   bool looks = false;
   for (auto& known : dynamics) {
-    if (known.fruitless_looks == kMaxFruitlessLooks ||
-        !known.covers(*of_call, arguments, now) || !known.is_look_due(*of_call))
+    if (known.fruitless_looks == kMaxFruitlessLooks || !known.covers(*of_call, arguments, now) ||
+        !known.is_look_due(*of_call))
       continue;
     ++known.fruitless_looks;
     looks = true;
@@ -208,7 +208,7 @@ bool CompiledCalls::State::learn_again(KnownDynamic& known,
                                        std::span<const Tensor* const> arguments,
                                        const RecordedCall& call, const Sizes& of_call) {
   const auto& told = known.calls.sizes();
-  if (told.size() == kMostCalls || std::find(told.begin(), told.end(), of_call) != told.end() ||
+  if (told.size() == kMaxCalls || std::find(told.begin(), told.end(), of_call) != told.end() ||
       !known.calls.add(call.trace, arguments, of_call, call.history.get()).empty())
     return false;
   if (call.history) call.history->join(*known.calls.history(), of_call);
@@ -221,9 +221,9 @@ bool CompiledCalls::State::learn_again(KnownDynamic& known,
 // call if it differs from the earlier ones in nothing but sizes.
 void CompiledCalls::State::learn_sizes(std::span<const Tensor* const> arguments,
                                        const RecordedCall& call, const recording::World& before) {
-  constexpr size_t kMost = 4;
-  constexpr int kMostRefuted = 2;
-  if (!call.trace.refusal.empty() || refuted == kMostRefuted) return;
+  constexpr size_t kMax = 4;
+  constexpr int kMaxRefuted = 2;
+  if (!call.trace.refusal.empty() || refuted == kMaxRefuted) return;
   const auto of_call = sizes_of(arguments);
   if (!of_call) return;
   for (auto known = dynamics.begin(); known != dynamics.end(); ++known) {
@@ -237,7 +237,7 @@ void CompiledCalls::State::learn_sizes(std::span<const Tensor* const> arguments,
                            expected->history.get(), call.history.get());
     } else {
       const auto& seen = known->calls.sizes();
-      if (seen.size() == kMostCalls || std::find(seen.begin(), seen.end(), *of_call) != seen.end())
+      if (seen.size() == kMaxCalls || std::find(seen.begin(), seen.end(), *of_call) != seen.end())
         return;
       found.difference = known->calls.add(call.trace, arguments, *of_call, call.history.get());
     }
@@ -263,10 +263,10 @@ void CompiledCalls::State::learn_sizes(std::span<const Tensor* const> arguments,
     }
     refute_dynamics();
     require_same_number(found, false);
-    if (refuted == kMostRefuted) return;
+    if (refuted == kMaxRefuted) return;
     break;
   }
-  if (dynamics.size() == kMost) {
+  if (dynamics.size() == kMax) {
     const auto last = std::find_if(dynamics.rbegin(), dynamics.rend(),
                                    [](const KnownDynamic& d) { return !d.calls.is_ready(); });
     dynamics.erase(last == dynamics.rend() ? std::prev(dynamics.end()) : std::prev(last.base()));

@@ -69,13 +69,13 @@ struct RecordedCall {
 Match with_history(Match found, const History* earlier, History* now);
 
 // A function keeps derived programs for at least this many sizes.
-constexpr size_t kMostDerived = 64;
+constexpr size_t kMaxDerived = 64;
 
 // A program is compared with its function after kFirstLook replays, then after four times as many,
-// and in the end after every kMostUnlooked: the function may behave differently by then for a
+// and in the end after every kMaxUnlooked: the function may behave differently by then for a
 // reason that is not reported. A comparison costs as much as a few calls of the function.
-constexpr uint64_t kFirstLook = 16, kMostUnlooked = 1024;
-constexpr uint64_t look_after(uint64_t look) { return look + std::min(3 * look, kMostUnlooked); }
+constexpr uint64_t kFirstLook = 16, kMaxUnlooked = 1024;
+constexpr uint64_t look_after(uint64_t look) { return look + std::min(3 * look, kMaxUnlooked); }
 
 // Notes that something is right in a world, and forgets those that never come back, and the oldest.
 void note_right_in(std::vector<recording::World>& worlds, const recording::World& world);
@@ -108,7 +108,7 @@ class SizesSeen {
   bool tell(const Sizes& sizes, int64_t step) const;
 
  private:
-  static constexpr size_t kMost = 64;
+  static constexpr size_t kMax = 64;
   struct OfOne {
     int64_t smallest, largest, apart = 0;  // all are whole numbers of `apart` away from each other
   };
@@ -123,9 +123,9 @@ struct KnownDynamic {
   DynamicProgram calls;
   std::vector<recording::World> worlds;
   SizesSeen seen;
-  uint64_t looks = 0;       // how many calls it was compared with since its laws were found
-  uint64_t next_look = 0;   // how many programs are derived before a call is compared with it
-  uint64_t derived = 0;     // how many programs there were, since its laws were found
+  uint64_t looks = 0;            // how many calls it was compared with since its laws were found
+  uint64_t next_look = 0;        // how many programs are derived before a call is compared with it
+  uint64_t derived = 0;          // how many programs there were, since its laws were found
   uint64_t fruitless_looks = 0;  // in a row, at calls of which the laws say nothing
   std::string fault = {};        // why the last program could not be derived
   SharedArenas arenas = {};

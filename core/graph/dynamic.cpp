@@ -131,16 +131,16 @@ void DynamicProgram::find_laws() {
 // apply to it.
 bool DynamicProgram::find_laws_of_some() {
   // With fewer calls, chance alone puts all of one of these many selections on a line.
-  constexpr size_t kLeastCalls = 5;
+  constexpr size_t kMinCalls = 5;
   std::set<std::vector<size_t>> tried;
   for (size_t d = 0; d < calls_[0].size(); ++d)
-    for (int64_t parts = 2; parts <= kMostParts; ++parts)
+    for (int64_t parts = 2; parts <= kMaxParts; ++parts)
       for (int64_t rest = 0; rest < parts; ++rest) {
         selection_ = {d, parts, rest};
         std::vector<size_t> some;
         for (size_t i = 0; i < calls_.size(); ++i)
           if (selection_.has(calls_[i])) some.push_back(i);
-        if (some.size() < kLeastCalls || some.size() == calls_.size()) continue;
+        if (some.size() < kMinCalls || some.size() == calls_.size()) continue;
         if (!tried.insert(some).second || find_laws_of(some) != Found::laws) continue;
         size_t i = 0;
         while (i < calls_.size() && agrees(i)) ++i;
@@ -156,9 +156,9 @@ DynamicProgram::Found DynamicProgram::find_laws_of(std::span<const size_t> calls
   std::vector<Sizes> sizes;
   for (const size_t call : calls) sizes.push_back(calls_[call]);
   symbols_ = SizeSymbols(std::move(sizes));
-  why_ = symbols_.count() <= SizeSymbols::kMostSymbols
+  why_ = symbols_.count() <= SizeSymbols::kMaxSymbols
              ? kMoreSizes
-             : fmt::format("sizes differ in more than {} ways", SizeSymbols::kMostSymbols);
+             : fmt::format("sizes differ in more than {} ways", SizeSymbols::kMaxSymbols);
   if (!symbols_.enough()) return Found::too_little;
   std::vector<IntegerAt> integers(alike_integers_.first.size());
   std::vector<ScalarAt> scalars(alike_scalars_.first.size());

@@ -18,7 +18,7 @@
 namespace tenon::graph {
 
 // Sizes with the same remainder, for a divisor up to this, may have laws of their own.
-constexpr int64_t kMostParts = 16;
+constexpr int64_t kMaxParts = 16;
 
 // Calls that differ in sizes and in nothing else.
 class DynamicProgram {

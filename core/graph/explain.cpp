@@ -132,7 +132,7 @@ std::string CompiledCalls::explain() const {
     text += fmt::format(
         "  {} calls had no program, because more than {} sizes take turns: raise "
         "CompileOptions::max_programs beyond that, or pad the arguments to fewer sizes\n",
-        calls, std::max<size_t>(state.options.max_programs, kMostDerived));
+        calls, std::max<size_t>(state.options.max_programs, kMaxDerived));
   for (auto& known : state.dynamics) text += text_of(known);
   if (state.refuted)
     text += "  what the function does was found to differ by size in a way that no law tells\n";

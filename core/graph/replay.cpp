@@ -63,14 +63,14 @@ void Program::take_fresh() {
 }
 
 Frame& Program::free_frame() {
-  constexpr size_t kMost = 64;
+  constexpr size_t kMax = 64;
   const auto& devices = schedule_.devices;
   if (!frames_.empty()) {
     next_frame_ = (next_frame_ + 1) % frames_.size();
     Frame& oldest = *frames_[next_frame_];
     bool reached = true;
     for (size_t d = 0; d < devices.size(); ++d) {
-      if (frames_.size() == kMost) devices[d]->stream->wait(oldest.tickets[d]);
+      if (frames_.size() == kMax) devices[d]->stream->wait(oldest.tickets[d]);
       reached = reached && devices[d]->stream->reached(oldest.tickets[d]);
     }
     if (reached) return oldest;

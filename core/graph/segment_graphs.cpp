@@ -138,14 +138,14 @@ void SegmentGraphs::record(Run& run, const QueuedSegment& queued) {
   if (run.graph || refusal.why.empty()) return;
   if (!refusal.launch) {
     // Other work at the same time may have made the recording fail, so it is tried again.
-    if (++refusals_.failed >= kMostFailed) return refuse("the recording failed: ", refusal.why);
+    if (++refusals_.failed >= kMaxFailed) return refuse("the recording failed: ", refusal.why);
     next_look_ = replays_ + 1;
     return;
   }
   const Launch& launch = queued.launches()[*refusal.launch];
   refusals_.plans.push_back(
       fmt::format("{}: {}", launch.plan->describe(launch.shape), refusal.why));
-  if (refusals_.plans.size() > kMostRefused)
+  if (refusals_.plans.size() > kMaxRefused)
     return refuse("too many operators cannot be recorded, such as ", refusals_.plans.back());
   plans_[*refusal.launch].alone = true;
   next_look_ = replays_ + 1;
@@ -171,13 +171,13 @@ void SegmentGraphs::drop_changed() {
 // that is made soon. Addresses change now and then: when the function itself runs between replays,
 // gradients may get other memory.
 bool SegmentGraphs::has_changed(const Run& run) {
-  constexpr uint64_t kMostNeeded = 64, kPays = 4;
+  constexpr uint64_t kMaxNeeded = 64, kPays = 4;
   bool changed = false;
   for (auto& [at, bits] : run.sources) {
     Source& source = sources_[at];
     if (source.bits == bits && !source.may_go) continue;
     const bool has_paid = source.bits != bits && source.before >= kPays * source.needs;
-    source.needs = has_paid ? kSteady : std::min(4 * source.needs, kMostNeeded);
+    source.needs = has_paid ? kSteady : std::min(4 * source.needs, kMaxNeeded);
     changed = true;
   }
   return changed;

@@ -78,8 +78,8 @@ class SegmentGraphs {
 
   static constexpr uint64_t kSteady = 3;      // replays
   static constexpr uint64_t kLongest = 1024;  // replays between two looks
-  static constexpr size_t kMostRefused = 16;  // plans that cannot be recorded
-  static constexpr int kMostFailed = 3;       // recordings
+  static constexpr size_t kMaxRefused = 16;   // plans that cannot be recorded
+  static constexpr int kMaxFailed = 3;        // recordings
 
   DeviceContext& context_;
   GraphRefusals& refusals_;

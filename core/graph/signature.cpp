@@ -111,12 +111,12 @@ Signature signature_of(std::span<const Tensor* const> arguments, std::span<const
 }
 
 void note_right_in(std::vector<recording::World>& worlds, const recording::World& world) {
-  constexpr size_t kMost = 8;
+  constexpr size_t kMax = 8;
   std::erase_if(worlds, [&](const recording::World& known) {
     return known == world || known.changes != world.changes;
   });
   worlds.insert(worlds.begin(), world);
-  if (worlds.size() > kMost) worlds.pop_back();
+  if (worlds.size() > kMax) worlds.pop_back();
 }
 
 }  // namespace tenon::graph

@@ -57,7 +57,7 @@ SizeSymbols::SizeSymbols(std::vector<Sizes> calls) : calls_(std::move(calls)) {
     symbol_[i] = static_cast<size_t>(known - first_.begin());
     if (known == first_.end()) first_.push_back(i);
   }
-  if (first_.size() > kMostSymbols) return;
+  if (first_.size() > kMaxSymbols) return;
   for (auto& call : calls_) values_.push_back(*values(call));
 }
 
@@ -71,7 +71,7 @@ bool SizeSymbols::enough() const {
 }
 
 std::optional<std::vector<int64_t>> SizeSymbols::values(const Sizes& sizes) const {
-  if (sizes.size() != symbol_.size() || first_.size() > kMostSymbols) return std::nullopt;
+  if (sizes.size() != symbol_.size() || first_.size() > kMaxSymbols) return std::nullopt;
   for (size_t i = 0; i < sizes.size(); ++i) {
     const bool never_differs = symbol_[i] >= first_.size();
     if (sizes[i] != (never_differs ? calls_[0][i] : sizes[first_[symbol_[i]]])) return std::nullopt;

@@ -42,7 +42,7 @@ struct RealLaw {
 // with powers up to two.
 class SizeSymbols {
  public:
-  static constexpr size_t kMostSymbols = 3;
+  static constexpr size_t kMaxSymbols = 3;
 
   // Needs one call at least, and the same number of sizes for all.
   explicit SizeSymbols(std::vector<Sizes> calls);

@@ -195,7 +195,7 @@ uint64_t Allocator::max_reserved(uint64_t bytes) {
 // Returns completely free segments, the smallest first, until another segment fits under the limit.
 void Allocator::make_room(uint64_t bytes, uint64_t segment) {
   std::unique_lock lock(lock_);
-  const uint64_t most = max_reserved(bytes) + (lends_apart_ ? kMostApart : 0);
+  const uint64_t most = max_reserved(bytes) + (lends_apart_ ? kMaxApart : 0);
   if (stats_.reserved + segment <= most) return;
   const uint64_t last =
       std::max(heap_.ticket_of_free_segments(), host_heap_.ticket_of_free_segments());

@@ -135,7 +135,7 @@ class Allocator {
   bool released_ = false;
   // How much more may be reserved once copies run beside the work of the device. Half of it is for
   // the copies, so that other work does not have to wait for the memory that they use.
-  static constexpr uint64_t kMostApart = uint64_t{64} << 20;
+  static constexpr uint64_t kMaxApart = uint64_t{64} << 20;
   bool lends_apart_ = false;
   // How many more quarters may be reserved, and the numbers that decide about it: see max_reserved.
   uint64_t extra_quarters_ = 0, given_back_ = 0, peak_at_last_return_ = 0;

@@ -26,7 +26,7 @@ BlockHeap::Block Allocator::take_apart(uint64_t bytes) {
       collect_pending();
       if (const auto block = find(bytes, true); block.data) return count(block), block;
       const uint64_t needed = BlockHeap::needed_for(bytes);
-      const uint64_t most = max_reserved(needed) + kMostApart / 2;
+      const uint64_t most = max_reserved(needed) + kMaxApart / 2;
       if (stats_.reserved + segment_bytes(needed) > most) return {};
       lends_apart_ = true;
     }

@@ -121,7 +121,7 @@ DeviceContext& DeviceContext::take_stream() {
     throw DeviceError(fmt::format(
         "Stream: {} has {} streams in use, which is the most there can be; use fewer, or let some "
         "of them go",
-        device, kMostStreams));
+        device, kMaxStreams));
   const auto place = static_cast<uint32_t>(unused - main.taken_.begin());
   auto& taken =
       main.make_extra(kFirstOfUsers + place, fmt::format("{} stream {}", device, place + 1));

@@ -71,10 +71,10 @@ class DeviceContext {
   // The context of the device for such work. The first call makes it.
   DeviceContext& extra(Extra work);
   // Returns a context of the device that no other stream of a user has. Throws a DeviceError if
-  // kMostStreams are in use. `release_stream` takes it back, and the next one is queued behind it.
+  // kMaxStreams are in use. `release_stream` takes it back, and the next one is queued behind it.
   DeviceContext& take_stream();
   void release_stream(DeviceContext& context) noexcept;
-  static constexpr uint32_t kMostStreams = 64;
+  static constexpr uint32_t kMaxStreams = 64;
   // The stream of this device that gave out the ticket.
   DeviceStream& stream_of(uint64_t ticket) const {
     return *numbered(DeviceStream::number_of(ticket)).stream;
@@ -105,8 +105,8 @@ class DeviceContext {
   // The further contexts of `main`, by number; null where there is none. They are never destroyed
   // before it.
   static constexpr uint32_t kFirstOfUsers = 3;
-  std::array<std::atomic<DeviceContext*>, kFirstOfUsers + kMostStreams> extras_{};
-  std::array<bool, kMostStreams> taken_{};
+  std::array<std::atomic<DeviceContext*>, kFirstOfUsers + kMaxStreams> extras_{};
+  std::array<bool, kMaxStreams> taken_{};
 };
 
 // Returns the context of a device, which the first call opens. Throws a PluginError or DeviceError

@@ -77,7 +77,7 @@ void count(F&& body) noexcept {
   }
 }
 
-constexpr size_t kMostSignatures = 100;  // of an operator: shapes may differ with each call
+constexpr size_t kMaxSignatures = 100;  // of an operator: shapes may differ with each call
 
 }  // namespace
 
@@ -110,7 +110,7 @@ void count_plan(const PreparedPlan& plan) noexcept {
 void count_detour(DetourKind kind, const tracing::Detour& d) noexcept {
   count([&](Counts& c) {
     DetourKey key{kind, d.op, d.device.type_id(), d.device.index(), d.signature, d.part_of};
-    if (!c.detours.contains(key) && ++c.signatures[{kind, d.op}] > kMostSignatures)
+    if (!c.detours.contains(key) && ++c.signatures[{kind, d.op}] > kMaxSignatures)
       std::get<4>(key) = "other shapes";
     auto& sum = c.detours[key];
     if (!sum.count) sum = {d.op, d.device.str(), std::get<4>(key), d.part_of, d.reason, 0, 0};

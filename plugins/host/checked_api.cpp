@@ -40,9 +40,9 @@ constexpr uint64_t kLargestAlignment = uint64_t{1} << 30;
 constexpr uint64_t kLargestGranularity = uint64_t{1} << 40;
 constexpr uint64_t kLargestWorkspace = uint64_t{1} << 56;
 // Far above what machines have. Whoever lists devices opens each of them.
-constexpr uint32_t kMostDevices = 1024;
-constexpr size_t kMostKinds = 64;
-constexpr size_t kMostDetails = 256;
+constexpr uint32_t kMaxDevices = 1024;
+constexpr size_t kMaxKinds = 64;
+constexpr size_t kMaxDetails = 256;
 
 // What to do about an exception.
 constexpr const char* kCatch =
@@ -83,11 +83,11 @@ std::string fault_of(const tn_memory_kind* kind, size_t index) {
 
 std::string fault_of(const tn_memory_kind* const* kinds, size_t count) {
   if (!kinds || !count) return "offers no memory; give at least one kind";
-  if (count > kMostKinds)
+  if (count > kMaxKinds)
     return fmt::format(
         "says that there are {} kinds of memory, more than the {} that a device may have; look at "
         "how *count is computed",
-        count, kMostKinds);
+        count, kMaxKinds);
   std::string fault;
   for (size_t i = 0; fault.empty() && i < count; ++i) fault = fault_of(kinds[i], i);
   return fault;
@@ -143,7 +143,7 @@ tn_error* CheckedApi::countless_details(const char* function, const tn_error& er
   return broken(function,
                 fmt::format("failed, with an error object that says it has {} details, more than "
                             "the {} that one may have; look at how num_details is computed: {}",
-                            error.num_details, kMostDetails, text_of(without)));
+                            error.num_details, kMaxDetails, text_of(without)));
 } catch (...) {
   return error_without_memory();
 }
@@ -166,7 +166,7 @@ tn_error* CheckedApi::readable(const char* function, tn_error* error) const noex
                   "failed, with an error object whose details are NULL, but num_details is not 0; "
                   "set both or neither");
   }
-  if (error->num_details > kMostDetails) {
+  if (error->num_details > kMaxDetails) {
     tn_error* told = countless_details(function, *error);
     call_quietly("an error's destroy", [&] { error->destroy(error); });
     return told;
@@ -194,11 +194,11 @@ tn_error* CheckedApi::device_count(uint32_t* count) const noexcept {
   return call(
       "device_count", [&] { return table_.device_count(table_.backend, count); },
       [&]() -> std::string {
-        if (*count <= kMostDevices) return "";
+        if (*count <= kMaxDevices) return "";
         return fmt::format(
             "says that there are {} devices, more than the {} that one backend may have; look at "
             "how *count is computed, and offer more as logical ones (TN_DEVICE_LOGICAL)",
-            *count, kMostDevices);
+            *count, kMaxDevices);
       });
 }
 

@@ -16,9 +16,9 @@ namespace {
 
 constexpr uint64_t kLargestFile = uint64_t{4} << 30;
 // No honest library comes near these; a forged one would keep us busy.
-constexpr size_t kMostSegments = 64;
-constexpr uint64_t kMostEntries = 1 << 22;
-constexpr size_t kLongestText = 4096, kMostText = 64 << 20;
+constexpr size_t kMaxSegments = 64;
+constexpr uint64_t kMaxEntries = 1 << 22;
+constexpr size_t kLongestText = 4096, kMaxSumOfTexts = 64 << 20;
 
 #if defined(__x86_64__)
 constexpr uint32_t kRelative = R_X86_64_RELATIVE, kAbsolute = R_X86_64_64;
@@ -49,8 +49,8 @@ ElfFile::ElfFile(const std::string& path) {
     ElfW(Phdr) segment;
     std::memcpy(&segment, bytes_.data() + head.e_phoff + at, sizeof segment);
     if (segment.p_type != PT_LOAD && segment.p_type != PT_DYNAMIC) continue;
-    if (segments_.size() == kMostSegments)
-      throw Refused(fmt::format("library has more than {} segments: {}", kMostSegments, path));
+    if (segments_.size() == kMaxSegments)
+      throw Refused(fmt::format("library has more than {} segments: {}", kMaxSegments, path));
     segments_.push_back(segment);
   }
   read_dynamic();
@@ -123,7 +123,7 @@ void ElfFile::read_dynamic() {
 
 void ElfFile::read_symbols(uint64_t table, uint64_t count, uint64_t names) {
   size_t text = 0;
-  for (uint64_t i = 1; i < std::min(count, kMostEntries) && text < kMostText; ++i) {
+  for (uint64_t i = 1; i < std::min(count, kMaxEntries) && text < kMaxSumOfTexts; ++i) {
     ElfW(Sym) s;
     if (!read(table + i * sizeof s, &s, sizeof s)) return;
     const auto binding = s.st_info >> 4, type = s.st_info & 15;
@@ -141,7 +141,7 @@ void ElfFile::read_symbols(uint64_t table, uint64_t count, uint64_t names) {
 }
 
 void ElfFile::read_relocations(uint64_t table, uint64_t bytes, uint64_t symbols) {
-  const uint64_t count = std::min<uint64_t>(bytes / sizeof(ElfW(Rela)), kMostEntries);
+  const uint64_t count = std::min<uint64_t>(bytes / sizeof(ElfW(Rela)), kMaxEntries);
   for (uint64_t i = 0; i < count; ++i) {
     ElfW(Rela) r;
     if (!read(table + i * sizeof r, &r, sizeof r)) return;

@@ -16,7 +16,7 @@ struct HostVersion {
   size_t table_bytes = sizeof(tn_backend_api);  // the room that init has for its table
   size_t run_bytes = sizeof(tn_run);            // tn_run.struct_size, where tools make runs
 
-  static constexpr size_t kMostFuture = 256;  // bytes beyond what this host knows
+  static constexpr size_t kMaxFuture = 256;  // bytes beyond what this host knows
   static constexpr HostVersion v1_0() {
     return {0, sizeof(tn_host), TN_BACKEND_API_SIZE_1_0, offsetof(tn_run, num_inputs)};
   }
@@ -28,7 +28,7 @@ struct HostVersion {
   }
   // A minor version to come, with longer structs.
   static constexpr HostVersion newer() {
-    return {TN_ABI_MINOR + 5, sizeof(tn_host) + kMostFuture, sizeof(tn_backend_api) + kMostFuture,
+    return {TN_ABI_MINOR + 5, sizeof(tn_host) + kMaxFuture, sizeof(tn_backend_api) + kMaxFuture,
             sizeof(tn_run) + 64};
   }
 };

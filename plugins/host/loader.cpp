@@ -168,7 +168,7 @@ void check_functions(const tn_backend_api& api, tn_plugin_kind kind) {
 tn_backend_api initialise(const tn_plugin_info& entry, const tn_host* host, tn_plugin_kind kind) {
   const size_t given = host_version().table_bytes;
   alignas(tn_backend_api) unsigned char
-      room[sizeof(tn_backend_api) + HostVersion::kMostFuture + kFenceSize]{};
+      room[sizeof(tn_backend_api) + HostVersion::kMaxFuture + kFenceSize]{};
   std::memset(room + given, kFenceByte, sizeof room - given);
   auto* table = reinterpret_cast<tn_backend_api*>(room);
   table->struct_size = given;

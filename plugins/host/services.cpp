@@ -16,7 +16,7 @@ struct Services {
   std::string name;
   std::string library;
   tn_host table;
-  unsigned char future[HostVersion::kMostFuture];  // zeros: a newer host would have more functions
+  unsigned char future[HostVersion::kMaxFuture];  // zeros: a newer host would have more functions
 };
 
 void host_log(void* context, tn_log_level level, const char* message) {

@@ -291,16 +291,15 @@ class Kernel {
   template <size_t N>
   Kernel(const char* const (&ops)[N], Factory factory)
       : count_(N), factory_(factory), next_(first_) {
-    static_assert(N <= kMostOps, "so many operators need two registrations");
+    static_assert(N <= kMaxOps, "so many operators need two registrations");
     for (size_t i = 0; i < N; ++i) ops_[i] = ops[i];
     first_ = this;
   }
   // Registers `factory` for the operators that the entries of a table name, `entry.op` each.
   template <class Entry, size_t N>
     requires requires(const Entry& entry) { std::string_view(entry.op); }
-  Kernel(const Entry (&table)[N], Factory factory)
-      : count_(N), factory_(factory), next_(first_) {
-    static_assert(N <= kMostOps, "so many operators need two registrations");
+  Kernel(const Entry (&table)[N], Factory factory) : count_(N), factory_(factory), next_(first_) {
+    static_assert(N <= kMaxOps, "so many operators need two registrations");
     for (size_t i = 0; i < N; ++i) ops_[i] = table[i].op;
     first_ = this;
   }
@@ -332,8 +331,8 @@ class Kernel {
     return false;
   }
 
-  static constexpr size_t kMostOps = 40;
-  const char* ops_[kMostOps] = {};
+  static constexpr size_t kMaxOps = 40;
+  const char* ops_[kMaxOps] = {};
   const size_t count_;
   const Factory factory_;
   const Kernel* const next_;

@@ -20,8 +20,8 @@ namespace {
 using graph::SavedKind;
 using Items = JsonValue::Items;
 
-constexpr uint64_t kMost32 = std::numeric_limits<int32_t>::max();
-constexpr uint64_t kMostBytes = uint64_t{1} << 62;
+constexpr uint64_t kMax32 = std::numeric_limits<int32_t>::max();
+constexpr uint64_t kMaxBytes = uint64_t{1} << 62;
 constexpr size_t kLongestWord = 64;
 using graph::kLongestName;
 
@@ -42,7 +42,7 @@ class ProgramReader {
  public:
   graph::SavedProgram read(std::string_view text) {
     const JsonValue object = parsed(text);
-    const uint64_t version = natural(object, "program_version", kMost32);
+    const uint64_t version = natural(object, "program_version", kMax32);
     if (version != kProgramVersion)
       throw CheckpointError(fmt::format(
           "its program has version {}, and this build reads version {}. Load it with a newer Tenon",
@@ -51,7 +51,7 @@ class ProgramReader {
     p.device = device(text_of(object, "device", kLongestWord));
     const Items& random = list(object, "random", 2);
     p.random = {natural(random[0], ~uint64_t{0}), natural(random[1], ~uint64_t{0})};
-    p.num_draws = static_cast<uint32_t>(natural(object, "draws", kMost32));
+    p.num_draws = static_cast<uint32_t>(natural(object, "draws", kMax32));
     for (auto& item : list(object, "values")) p.values.push_back(value(item));
     for (auto& item : list(object, "inputs")) p.inputs.push_back(input(item));
     for (auto& item : list(object, "tensors")) {
@@ -191,8 +191,8 @@ class ProgramReader {
                                : SavedKind::tensor;
     if (v.kind == SavedKind::tensor && kind != "tensor")
       fail(fmt::format("a value is of the unknown kind \"{}\"", excerpt(kind)));
-    v.index = static_cast<uint32_t>(natural(parts[1], kMost32));
-    v.bytes = natural(parts[2], kMostBytes);
+    v.index = static_cast<uint32_t>(natural(parts[1], kMax32));
+    v.bytes = natural(parts[2], kMaxBytes);
     return v;
   }
   graph::SavedInput input(const JsonValue& item) const {
@@ -208,14 +208,14 @@ class ProgramReader {
     graph::SavedResult r;
     r.name = text_of(item, "name", kLongestName);
     if (const JsonValue* place = find(item, "input")) {
-      r.input = static_cast<int32_t>(natural(*place, kMost32));
+      r.input = static_cast<int32_t>(natural(*place, kMax32));
       return r;
     }
     const Described t = tensor(member(item, "tensor"));
     r.dtype = t.dtype, r.shape = t.shape, r.strides = t.strides;
     const Items& at = list(item, "at", 2);
-    r.value = static_cast<uint32_t>(natural(at[0], kMost32));
-    r.offset = static_cast<int64_t>(natural(at[1], kMostBytes));
+    r.value = static_cast<uint32_t>(natural(at[0], kMax32));
+    r.offset = static_cast<int64_t>(natural(at[1], kMaxBytes));
     return r;
   }
 
@@ -250,7 +250,7 @@ class ProgramReader {
     const Items& parts = list(item, 2);
     const Described t = tensor(parts[1]);
     const int64_t changed = whole(parts[0]);
-    if (changed < -1 || changed > static_cast<int64_t>(kMost32))
+    if (changed < -1 || changed > static_cast<int64_t>(kMax32))
       fail("an output changes an input that does not exist");
     return {changed < 0 ? OutputKind::made : OutputKind::in_place,
             changed < 0 ? 0 : static_cast<uint32_t>(changed), t.dtype, t.shape, t.strides};
@@ -259,7 +259,7 @@ class ProgramReader {
   graph::Access access(const JsonValue& item) const {
     if (item.kind() == JsonValue::null) return {};
     const Items& parts = list(item, 2);
-    return {static_cast<uint32_t>(natural(parts[0], kMost32)), natural(parts[1], kMostBytes)};
+    return {static_cast<uint32_t>(natural(parts[0], kMax32)), natural(parts[1], kMaxBytes)};
   }
 
   graph::SavedNode node(const JsonValue& item) {
@@ -307,8 +307,8 @@ class ProgramReader {
     if (find(item, "numbers"))
       for (auto& l : list(item, "numbers")) {
         const Items& parts = list(l, 2);
-        n.living.push_back({static_cast<uint32_t>(natural(parts[0], kMost32)),
-                            static_cast<uint32_t>(natural(parts[1], kMost32))});
+        n.living.push_back({static_cast<uint32_t>(natural(parts[0], kMax32)),
+                            static_cast<uint32_t>(natural(parts[1], kMax32))});
       }
     if (const JsonValue* dims = find(item, "shape")) {
       call.shape = shape(*dims);
@@ -323,7 +323,7 @@ class ProgramReader {
       call.out = descriptor(into[1]);
     }
     if (const JsonValue* draw = find(item, "draw"))
-      n.draw = static_cast<int32_t>(natural(*draw, kMost32));
+      n.draw = static_cast<int32_t>(natural(*draw, kMax32));
     if (const JsonValue* holds = find(item, "holds_values")) n.outputs_hold_values = truth(*holds);
     if (const JsonValue* again = find(item, "repeated")) n.repeated = truth(*again);
     if (const JsonValue* path = find(item, "module")) n.path = text_of(*path, kLongestName);

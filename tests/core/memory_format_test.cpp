@@ -16,7 +16,7 @@ using namespace tenon::test;
 
 namespace {
 
-constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
 
 Tensor counted(const Shape& shape) { return arange(0, shape.numel()).reshape(shape); }
 Tensor image() { return counted({2, 3, 4, 5}).to(channels_last); }
@@ -214,17 +214,17 @@ BOOST_AUTO_TEST_CASE(what_may_overlap_is_not_changed_in_place) {
 // Strides of single elements, and of none, may be any number.
 BOOST_AUTO_TEST_CASE(strides_that_nobody_takes) {
   std::vector<float> values(8, 1.0f);
-  Tensor x = from_blob(values.data(), {1, 4, 1}, {kMost, 2, kMost}, f32);
+  Tensor x = from_blob(values.data(), {1, 4, 1}, {kMax, 2, kMax}, f32);
   x.add_(1);
   BOOST_TEST(x.exp().sum().item() > 4.0);
   BOOST_TEST(x.slice(0, 0, 1, 5).contiguous().numel() == 4);
   BOOST_TEST(x.expand({3, 4, 1}).sum().item() == 24.0);
   BOOST_TEST(values[2] == 2.0f);
   BOOST_TEST(values[1] == 1.0f);
-  Tensor none = from_blob(values.data(), {3, 0, 2}, {kMost, kMost, kMost}, f32);
+  Tensor none = from_blob(values.data(), {3, 0, 2}, {kMax, kMax, kMax}, f32);
   none.add_(1);
   BOOST_TEST(none.transpose(0, 2).sum().item() == 0.0);
-  Tensor planes = from_blob(values.data(), {1, 4, 1, 2}, {kMost, 2, kMost, 1}, f32);
+  Tensor planes = from_blob(values.data(), {1, 4, 1, 2}, {kMax, 2, kMax, 1}, f32);
   BOOST_TEST(planes.to(channels_last).sum().item() == 12.0);
 }
 

@@ -155,7 +155,7 @@ BOOST_AUTO_TEST_CASE(every_member_compiles) {
       if (!all && number++ % 3 != dtype % 3) continue;
       for (const bool number_for_last : {false, true}) {
         if (number_for_last && !(m.number_for_last && all)) continue;
-        if (chains.back().steps == sdk::FusedLimits::kMostSteps) chains.emplace_back();
+        if (chains.back().steps == sdk::FusedLimits::kMaxSteps) chains.emplace_back();
         chains.back().add(m, dtype, number_for_last);
       }
     }

@@ -96,9 +96,9 @@ BOOST_AUTO_TEST_CASE(classes_that_lie_at_the_ends_of_their_dtype) {
   metrics::ConfusionMatrix confusion(2);
   confusion.update(bytes, words);
   require_equal(confusion.compute(), ints({0, 0, 1, 1}, {2, 2}));
-  constexpr int64_t kLeast = std::numeric_limits<int64_t>::min();
-  confusion.update(ints({0}, {1}), ints({kLeast}, {1}));
-  require_error<IndexError>([&] { (void)confusion.compute(); }, std::to_string(kLeast));
+  constexpr int64_t kMin = std::numeric_limits<int64_t>::min();
+  confusion.update(ints({0}, {1}), ints({kMin}, {1}));
+  require_error<IndexError>([&] { (void)confusion.compute(); }, std::to_string(kMin));
 }
 
 BOOST_AUTO_TEST_CASE(areas_under_the_curve) {

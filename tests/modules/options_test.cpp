@@ -21,7 +21,7 @@ namespace {
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN(),
                  kInfinity = std::numeric_limits<double>::infinity();
 constexpr int64_t kMax = std::numeric_limits<int64_t>::max(),
-                  kLeast = std::numeric_limits<int64_t>::min();
+                  kMin = std::numeric_limits<int64_t>::min();
 
 struct Case {
   std::function<void()> make;
@@ -41,7 +41,7 @@ std::vector<Tensor> parameters() { return {ones({2}).requires_grad_()}; }
 BOOST_AUTO_TEST_CASE(sizes_of_layers) {
   require_refused({
       {[] { nn::Linear(-1, 3); }, "Linear: in_features is -1; it has to be at least 0"},
-      {[] { nn::Linear(3, kLeast); }, "Linear: out_features is"},
+      {[] { nn::Linear(3, kMin); }, "Linear: out_features is"},
       {[] { nn::Linear(kMax, kMax); }, "more elements than can be addressed"},
       {[] { nn::Linear(1LL << 40, 1LL << 10); }, "cannot allocate"},
       {[] { nn::Conv2d(3, 4, 0); }, "Conv2d: kernel_size is 0; both numbers have to be at least 1"},
@@ -56,7 +56,7 @@ BOOST_AUTO_TEST_CASE(sizes_of_layers) {
       {[] { nn::Conv2d(3, 4, 1, {.padding = {0, kMax}}); }, "padding is (0, 9223372036854775807)"},
       {[] { nn::Conv2d(3, 4, 1, {.padding = -1}); }, "padding is -1; both numbers have to be at least 0"},
       {[] { nn::Conv2d(3, 4, 1, {.dilation = kMax}); }, "dilation is"},
-      {[] { nn::MaxPool2d{kLeast}; }, "MaxPool2d: kernel_size is"},
+      {[] { nn::MaxPool2d{kMin}; }, "MaxPool2d: kernel_size is"},
       {[] { nn::MaxPool2d(2, {.dilation = kMax}); }, "MaxPool2d: dilation is"},
       {[] { nn::AvgPool2d(2, {.padding = kMax}); }, "AvgPool2d: padding is"},
       {[] { nn::AdaptiveAvgPool2d{kMax}; }, "AdaptiveAvgPool2d: output_size is"},
@@ -75,12 +75,12 @@ BOOST_AUTO_TEST_CASE(sizes_of_layers) {
       {[] { nn::ChannelShuffle(0); }, "ChannelShuffle: groups is 0"},
       {[] { nn::Embedding(-1, 3); }, "Embedding: num_embeddings is -1"},
       {[] { nn::Embedding(kMax, kMax); }, "more elements"},
-      {[] { nn::Embedding(3, 2, {.padding_idx = kLeast}); }, "Embedding: padding_idx is"},
+      {[] { nn::Embedding(3, 2, {.padding_idx = kMin}); }, "Embedding: padding_idx is"},
       {[] { nn::BatchNorm2d(-1); }, "BatchNorm: num_features is -1"},
       {[] { nn::BatchNorm2d{kMax}; }, "more elements"},
-      {[] { nn::LayerNorm(Shape{3, kLeast}); }, "LayerNorm: a size in normalized_shape"},
+      {[] { nn::LayerNorm(Shape{3, kMin}); }, "LayerNorm: a size in normalized_shape"},
       {[] { nn::Flatten{kMax}(ones({2, 2})); }, "flatten: dim"},
-      {[] { nn::Softmax{kLeast}(ones({2, 2})); }, "softmax: dim"},
+      {[] { nn::Softmax{kMin}(ones({2, 2})); }, "softmax: dim"},
   });
 }
 
@@ -163,7 +163,7 @@ BOOST_AUTO_TEST_CASE(options_of_data) {
   };
   require_refused({
       {loader({.batch_size = 0}), "batch_size has to be at least 1, but is 0"},
-      {loader({.batch_size = kLeast}), "batch_size has to be at least 1"},
+      {loader({.batch_size = kMin}), "batch_size has to be at least 1"},
       {loader({.workers = -1}), "workers has to be at least 0, but is -1"},
       {loader({.workers = std::numeric_limits<int>::max()}),
        "workers has to be at most 1024, but is 2147483647"},
@@ -171,7 +171,7 @@ BOOST_AUTO_TEST_CASE(options_of_data) {
       {loader({.prefetch = std::numeric_limits<int>::max()}), "prefetch has to be at most 1024"},
       {[] { data::synthetic(-1); }, "synthetic: count has to be at least 0, but is -1"},
       {[] { data::synthetic(kMax); }, ""},
-      {[&] { rows.slice(kLeast, kMax); }, "TensorDataset"},
+      {[&] { rows.slice(kMin, kMax); }, "TensorDataset"},
   });
   int64_t batches = 0;
   for (auto& batch : data::DataLoader(rows, {.batch_size = kMax})) batches += batch.size() == 5;

@@ -21,7 +21,7 @@ using namespace tenon::test;
 namespace {
 
 constexpr int64_t kMax = std::numeric_limits<int64_t>::max(),
-                  kLeast = std::numeric_limits<int64_t>::min();
+                  kMin = std::numeric_limits<int64_t>::min();
 constexpr int64_t kGiga = int64_t{1} << 30;
 constexpr double kInfinity = std::numeric_limits<double>::infinity(),
                  kNan = std::numeric_limits<double>::quiet_NaN();
@@ -141,7 +141,7 @@ BOOST_AUTO_TEST_CASE(counts_of_what_is_to_be_made) {
   require_errors<ValueError>({
       {"split", [&] { split(long_one, 1); }, "split: dim 0 of shape (1099511627776,) would be split into 1099511627776 pieces, and at most 16777216 are made"},
       {"split", [&] { split(expanded({2, most_pieces + 1}), 1, -1); }, "split: dim 1 of shape (2, 16777217) would be split into 16777217 pieces"},
-      {"split", [&] { split(none, kLeast); }, "split: size must be positive"},
+      {"split", [&] { split(none, kMin); }, "split: size must be positive"},
       {"chunk", [&] { chunk(long_one, many); }, "chunk: dim 0 of shape (1099511627776,) would be split into 1099511627776 pieces"},
       {"chunk", [&] { chunk(wide, kMax); }, "chunk: dim 0"},
       {"chunk", [&] { chunk(none, 1'000'000'000'000'000'000); }, "chunk: dim 0 of shape (0,) would be split into 1000000000000000000 pieces"},
@@ -167,7 +167,7 @@ BOOST_AUTO_TEST_CASE(counts_of_what_is_to_be_made) {
       {"tensor", [] { tensor({1.f}, {-1, -1}); }, "tensor: shape (-1, -1) has a negative dimension"},
       {"numel", [] { Shape{4 * kGiga, 4 * kGiga}.numel(); }, "numel: shape (4294967296, 4294967296) has more elements"},
       {"numel", [] { Shape{kMax, kMax, 0}.numel(); }, "numel"},
-      {"numel", [] { Shape{kLeast, -1}.numel(); }, "numel"},
+      {"numel", [] { Shape{kMin, -1}.numel(); }, "numel"},
       {"strides", [] { Shape{1, kMax, kMax}.contiguous_strides(); }, "contiguous_strides: shape"},
   });
   BOOST_CHECK_EQUAL((Shape{kMax, 1}.numel()), kMax);
@@ -181,10 +181,10 @@ BOOST_AUTO_TEST_CASE(factories) {
                                      {2 * kGiga, 2 * kGiga, 2 * kGiga, 0},
                                      {0, 2 * kGiga, 4 * kGiga, 16},
                                      {-1},
-                                     {kLeast},
+                                     {kMin},
                                      {0, -1},
                                      {-2, -2},
-                                     {kGiga / 4, kGiga / 4, 1, kLeast}};
+                                     {kGiga / 4, kGiga / 4, 1, kMin}};
   for (auto& shape : shapes)
     require_errors<ShapeError>({
         {"empty", [&] { empty(shape); }, "empty: shape ("},
@@ -215,50 +215,50 @@ BOOST_AUTO_TEST_CASE(factories) {
       {"normal_", [] { zeros({1}).normal_(kNan, 1); }, "normal_"},
       {"normal_", [] { zeros({1}).normal_(0, kNan); }, "normal_"},
       {"normal_", [] { zeros({1}).normal_(0, kInfinity); }, "normal_"},
-      {"randint", [] { randint(kMax, kLeast, {1}); }, "low < high"},
-      {"randint", [] { randint(kLeast, kMax, {1}, {.dtype = i32}); }, "do not fit"},
+      {"randint", [] { randint(kMax, kMin, {1}); }, "low < high"},
+      {"randint", [] { randint(kMin, kMax, {1}, {.dtype = i32}); }, "do not fit"},
   });
-  BOOST_CHECK_EQUAL(randint(kLeast, kMax, {4}).numel(), 4);  // the whole range but one
-  BOOST_CHECK(randint(kLeast, kLeast + 1, {1}).item<int64_t>() == kLeast);
+  BOOST_CHECK_EQUAL(randint(kMin, kMax, {4}).numel(), 4);  // the whole range but one
+  BOOST_CHECK(randint(kMin, kMin + 1, {1}).item<int64_t>() == kMin);
 }
 
 BOOST_AUTO_TEST_CASE(bounds_of_views) {
   Tensor x = tensor({1.f, 2.f, 3.f, 4.f, 5.f, 6.f}, {2, 3});
   require_errors({
-      {"narrow", [&] { x.narrow(1, kLeast, 1); }, "narrow: start -9223372036854775808"},
+      {"narrow", [&] { x.narrow(1, kMin, 1); }, "narrow: start -9223372036854775808"},
       {"narrow", [&] { x.narrow(1, kMax, 1); }, "narrow"},
       {"narrow", [&] { x.narrow(1, 1, kMax); }, "narrow"},
-      {"narrow", [&] { x.narrow(1, 1, kLeast); }, "narrow"},
+      {"narrow", [&] { x.narrow(1, 1, kMin); }, "narrow"},
       {"narrow", [&] { x.narrow(kMax, 0, 1); }, "narrow: dim"},
       {"slice", [&] { x.slice(1, 0, 3, 0); }, "step must be positive"},
-      {"slice", [&] { x.slice(1, 0, 3, kLeast); }, "step must be positive"},
-      {"slice", [&] { x.slice(kLeast, 0, 3); }, "slice: dim"},
+      {"slice", [&] { x.slice(1, 0, 3, kMin); }, "step must be positive"},
+      {"slice", [&] { x.slice(kMin, 0, 3); }, "slice: dim"},
       {"select", [&] { x.select(1, kMax); }, "select: index"},
-      {"select", [&] { x.select(1, kLeast); }, "select: index"},
-      {"select", [&] { x.select(kLeast, 0); }, "select: dim"},
+      {"select", [&] { x.select(1, kMin); }, "select: index"},
+      {"select", [&] { x.select(kMin, 0); }, "select: dim"},
       {"reshape", [&] { x.reshape({-1, -1}); }, "only one dimension"},
-      {"reshape", [&] { x.reshape({kLeast, -1}); }, "negative"},
+      {"reshape", [&] { x.reshape({kMin, -1}); }, "negative"},
       {"reshape", [&] { x.reshape({4 * kGiga, 4 * kGiga, -1}); }, "cannot give shape"},
       {"reshape", [&] { x.reshape({kMax, kMax}); }, "cannot give shape"},
       {"reshape", [&] { x.reshape({0, -1}); }, "cannot give shape"},
       {"view", [&] { x.view({kMax}); }, "view"},
       {"view", [&] { zeros({0}).view({kMax, 0}); }, "view"},
-      {"expand", [&] { x.expand({kLeast, 2, 3}); }, "expand"},
+      {"expand", [&] { x.expand({kMin, 2, 3}); }, "expand"},
       {"expand", [&] { x.expand({-1, 2, 3}); }, "a new dimension needs a size"},
-      {"flatten", [&] { x.flatten(kLeast, kMax); }, "flatten"},
+      {"flatten", [&] { x.flatten(kMin, kMax); }, "flatten"},
       {"transpose", [&] { x.transpose(kMax, 0); }, "transpose"},
-      {"permute", [&] { x.permute({kLeast, 0}); }, "permute"},
+      {"permute", [&] { x.permute({kMin, 0}); }, "permute"},
       {"unsqueeze", [&] { x.unsqueeze(kMax); }, "unsqueeze"},
-      {"squeeze", [&] { x.squeeze(kLeast); }, "squeeze"},
-      {"size", [&] { x.size(kLeast); }, "size"},
-      {"split", [&] { split(x, kLeast); }, "split: size"},
+      {"squeeze", [&] { x.squeeze(kMin); }, "squeeze"},
+      {"size", [&] { x.size(kMin); }, "size"},
+      {"split", [&] { split(x, kMin); }, "split: size"},
       {"split", [&] { split(x, Shape{kMax, kMax, 4}, 1); }, "split: sizes"},
       {"split", [&] { split(x, Shape{-1, 4}, 1); }, "split: sizes (-1, 4) do not add up, but must be 0 or more and add up to 3"},
-      {"chunk", [&] { chunk(x, kLeast); }, "chunk"},
+      {"chunk", [&] { chunk(x, kMin); }, "chunk"},
       {"cat", [&] { cat({x, x}, kMax); }, "cat"},
-      {"stack", [&] { stack({x, x}, kLeast); }, "stack"},
+      {"stack", [&] { stack({x, x}, kMin); }, "stack"},
       {"sum", [&] { sum(x, {kMax}); }, "sum"},
-      {"softmax", [&] { softmax(x, kLeast); }, "softmax"},
+      {"softmax", [&] { softmax(x, kMin); }, "softmax"},
       {"gather", [&] { gather(x, kMax, zeros({2, 3}, {.dtype = i64})); }, "gather"},
       {"index_select", [&] { index_select(x, 0, full({1}, 9e18, {.dtype = i64})).wait(); }, "index_select"},
       {"embedding", [&] { embedding(full({1}, -9e18, {.dtype = i64}), x).wait(); }, "embedding"},
@@ -268,13 +268,13 @@ BOOST_AUTO_TEST_CASE(bounds_of_views) {
       {"dropout", [&] { dropout(x, kNan); }, "found nan"},
       {"clone", [&] { x.expand({4, 2, 3}).copy_(x); }, "share one place"},
   });
-  require_values(x.slice(1, kLeast, kMax, kMax), {2, 1}, {1, 4});
-  require_values(x.slice(1, kMax, kLeast), {2, 0}, {});
+  require_values(x.slice(1, kMin, kMax, kMax), {2, 1}, {1, 4});
+  require_values(x.slice(1, kMax, kMin), {2, 0}, {});
   require_values(x.slice(1, -2, kMax, 2), {2, 1}, {2, 5});
   require_values(split(x, kMax, 1)[0], {2, 3}, {1, 2, 3, 4, 5, 6});
   BOOST_CHECK_EQUAL(chunk(x, kMax, 1).size(), 3u);
   BOOST_TEST(std::isinf(var(x, {}, kMax).item()));
-  BOOST_TEST(var(x, {}, kLeast).item() >= 0);
+  BOOST_TEST(var(x, {}, kMin).item() >= 0);
 }
 
 // clang-format on
@@ -302,7 +302,7 @@ BOOST_AUTO_TEST_CASE(geometry_of_windows) {
   constexpr int64_t int_max = std::numeric_limits<int32_t>::max();
   std::vector<Case> cases = {
       {"groups", [&] { conv2d(x, w, {}, {.groups = kMax}); }, "groups"},
-      {"groups", [&] { conv2d(x, w, {}, {.groups = kLeast}); }, "groups must be at least 1"},
+      {"groups", [&] { conv2d(x, w, {}, {.groups = kMin}); }, "groups must be at least 1"},
       {"padding", [&] { conv2d(x, w, {}, {.padding = {int_max, int_max}}); }, "conv2d"},
       {"scratch", [&] { conv2d(x, w, {}, {.stride = {int_max, int_max}, .padding = {kGiga / 4, kGiga / 4}, .dilation = {kGiga / 4, kGiga / 4}}); }, "conv2d"},
       {"a kernel like an ocean", [&] { conv2d(expanded({1, 1, 1LL << 50, 1}), expanded({1, 1, 1LL << 50, 1})); }, "conv2d"},
@@ -310,11 +310,11 @@ BOOST_AUTO_TEST_CASE(geometry_of_windows) {
       {"no channels", [&] { conv2d(zeros({1, 0, kGiga, kGiga / 4}), zeros({1, 0, 2, 2}), {}, {.dilation = {kGiga / 2, 1}}); }, ""},
       {"max_pool2d", [&] { max_pool2d(x, {2, 2}, {.dilation = {int_max, 1}}); }, "larger than the padded"},
       {"max_pool2d", [&] { max_pool2d(x, {kMax, 2}); }, "kernel_size must be two numbers of at most 2147483647"},
-      {"avg_pool2d", [&] { avg_pool2d(x, {2, kLeast}); }, "kernel_size must be two numbers of at least 1"},
-      {"adaptive_avg_pool2d", [&] { adaptive_avg_pool2d(x, {kLeast, 1}); }, "output_size"},
+      {"avg_pool2d", [&] { avg_pool2d(x, {2, kMin}); }, "kernel_size must be two numbers of at least 1"},
+      {"adaptive_avg_pool2d", [&] { adaptive_avg_pool2d(x, {kMin, 1}); }, "output_size"},
       {"adaptive_avg_pool2d", [&] { adaptive_avg_pool2d(x, {kMax, kMax}); }, "output_size"},
   };
-  for (int64_t value : {kMax, int_max + 1, kLeast}) {
+  for (int64_t value : {kMax, int_max + 1, kMin}) {
     cases.push_back({"stride", [&x, &w, value] { conv2d(x, w, {}, {.stride = {value, 1}}); }, "stride must be"});
     cases.push_back({"padding", [&x, &w, value] { conv2d(x, w, {}, {.padding = {1, value}}); }, "padding must be"});
     cases.push_back({"dilation", [&x, &w, value] { conv2d(x, w, {}, {.dilation = {1, value}}); }, "dilation must be"});

@@ -99,18 +99,18 @@ struct RowTile {
   }
 };
 
-inline constexpr unsigned kMostThreads = 1024;
+inline constexpr unsigned kMaxThreads = 1024;
 
 // Calls f(RowTile, GroupShape) with the smallest tile for rows of n elements, or f(nullptr,
 // GroupShape) where registers do not hold one: then 1024 threads go over it again and again.
-// Kernels have __launch_bounds__(kMostThreads). `aligned`: all rows start at 16 bytes and n is a
+// Kernels have __launch_bounds__(kMaxThreads). `aligned`: all rows start at 16 bytes and n is a
 // multiple of a pack.
 template <class T, class F>
 auto with_row_tile(int64_t n, bool aligned, F&& f) {
   constexpr int64_t kHeld = 64 / sizeof(T);  // elements that a thread holds
   if (n <= 4 * 32)
     return f(RowTile<T, 1, 4>{}, GroupShape{kBlock, power_of_two_from(ceil_div(n, 4))});
-  if (n > kMostThreads * kHeld) return f(nullptr, GroupShape{kMostThreads, kMostThreads});
+  if (n > kMaxThreads * kHeld) return f(nullptr, GroupShape{kMaxThreads, kMaxThreads});
   const unsigned lanes = static_cast<unsigned>(ceil_div(n, 32 * kHeld) * 32);
   const GroupShape shape{lanes == 32 ? kBlock : lanes, lanes};
   return aligned ? f(RowTile<T, kFullPack<T>, kHeld / kFullPack<T>>{}, shape)

@@ -53,7 +53,7 @@ struct MomentsOfPack {
 
 // What one thread gathers, in f64 of any T, or of f32 in f32, which most devices compute with tens
 // of times faster: as distances from the first element, so that a mean far from zero costs no
-// digits, and no more than kMost at a time, so that roundings do not add up. It is put to the total
+// digits, and no more than kMax at a time, so that roundings do not add up. It is put to the total
 // in f64. Distances of 1e18 and more overflow there.
 template <class T>
 struct MomentsOfThread;
@@ -71,7 +71,7 @@ struct MomentsOfThread<double> {
 
 template <>
 struct MomentsOfThread<float> {
-  static constexpr float kMost = 512;
+  static constexpr float kMax = 512;
   Moments total{0, 0, 0};
   float shift = 0, n = 0, mean = 0, m2 = 0;
   template <int N>
@@ -79,7 +79,7 @@ struct MomentsOfThread<float> {
     if (n == 0) shift = is_finite(x[0]) ? x[0] : 0.0f;
     const MomentsOfPack<float, N> pack(x, shift);
     combine_moments(n, mean, m2, static_cast<float>(N), pack.mean, pack.m2);
-    if (n >= kMost) {
+    if (n >= kMax) {
       total = sum();
       n = mean = m2 = 0;
     }

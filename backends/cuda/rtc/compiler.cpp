@@ -17,7 +17,7 @@ namespace {
 constexpr const char* kOptions[] = {"--std=c++20", "--fmad=false",
                                     "--device-as-default-execution-space", "--disable-warnings"};
 
-constexpr size_t kMostLog = 600;
+constexpr size_t kMaxLog = 600;
 
 const Nvrtc& compiler() {
   try {
@@ -72,7 +72,7 @@ class Program {
     std::string text(bytes, '\0');
     if (nvrtc().nvrtcGetProgramLog(program_, text.data()) != 0) return "(no log)";
     text.resize(bytes - 1);  // it ends with a zero
-    if (text.size() > kMostLog) text.replace(kMostLog, text.npos, " …");
+    if (text.size() > kMaxLog) text.replace(kMaxLog, text.npos, " …");
     return text;
   }
 

@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 
 constexpr char kMagic[] = "tenon kernel 1\n";
 constexpr std::string_view kEnding = ".kernel", kUnfinished = ".part";
-constexpr uint64_t kMostEntry = uint64_t{16} << 20;
+constexpr uint64_t kMaxEntry = uint64_t{16} << 20;
 constexpr time_t kUnfinishedFor = 3600;  // seconds after which its writer is taken for dead
 
 struct CacheHeader {
@@ -173,7 +173,7 @@ std::optional<std::string> DiskCache::find(std::string_view key) const {
       !read_all(file.get(), reinterpret_cast<char*>(&header), sizeof header))
     return std::nullopt;
   if (std::memcmp(header.magic, kMagic, sizeof kMagic) != 0 || header.key_bytes != key.size() ||
-      header.value_bytes > kMostEntry ||
+      header.value_bytes > kMaxEntry ||
       static_cast<uint64_t>(s.st_size) != sizeof header + header.key_bytes + header.value_bytes)
     return std::nullopt;
   std::string bytes(header.key_bytes + header.value_bytes, '\0');
@@ -185,7 +185,7 @@ std::optional<std::string> DiskCache::find(std::string_view key) const {
 }
 
 void DiskCache::store(std::string_view key, std::string_view value) const {
-  if (value.size() > kMostEntry || key.size() + value.size() > most_bytes_ / 4) return;
+  if (value.size() > kMaxEntry || key.size() + value.size() > most_bytes_ / 4) return;
   const FileDescriptor folder(open_folder(folder_, true));
   if (!folder) return;
   CacheHeader header{};

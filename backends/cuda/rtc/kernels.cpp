@@ -14,7 +14,7 @@ namespace tenon::cuda {
 namespace {
 
 // A kernel stays loaded, because work that is queued may need it after its plan is gone.
-constexpr size_t kMostKernels = 4096;
+constexpr size_t kMaxKernels = 4096;
 
 struct LoadedKernel {
   std::mutex mutex;
@@ -28,8 +28,8 @@ class Kernels {
   std::shared_ptr<LoadedKernel> entry(const std::string& key) {
     std::lock_guard guard(mutex_);
     if (const auto found = entries_.find(key); found != entries_.end()) return found->second;
-    if (entries_.size() == kMostKernels)
-      sdk::unsupported("a process keeps at most {} kernels that were compiled in it", kMostKernels);
+    if (entries_.size() == kMaxKernels)
+      sdk::unsupported("a process keeps at most {} kernels that were compiled in it", kMaxKernels);
     return entries_[key] = std::make_shared<LoadedKernel>();
   }
 

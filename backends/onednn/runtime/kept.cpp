@@ -10,7 +10,7 @@ namespace {
 
 // The most memory for the copies of all plans together. Weights that do not fit any more are
 // reordered in each run.
-constexpr uint64_t kMostBytes = uint64_t{1} << 30;
+constexpr uint64_t kMaxBytes = uint64_t{1} << 30;
 constinit std::atomic<uint64_t> kept_bytes{0};
 
 // A plan frees copies that it did not use in this many runs.
@@ -27,7 +27,7 @@ void FreeKept::operator()(void* memory) const {
 
 // Returns null if the limit is reached or the machine has no memory.
 Kept::Memory Kept::allocate(uint64_t bytes) {
-  if (kept_bytes.fetch_add(bytes, std::memory_order_relaxed) + bytes <= kMostBytes)
+  if (kept_bytes.fetch_add(bytes, std::memory_order_relaxed) + bytes <= kMaxBytes)
     if (void* memory = ::operator new(bytes, kAlignment, std::nothrow))
       return Memory(memory, FreeKept{bytes});
   kept_bytes.fetch_sub(bytes, std::memory_order_relaxed);

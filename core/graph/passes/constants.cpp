@@ -7,7 +7,7 @@ namespace tenon::graph {
 namespace {
 
 // What is folded stays in memory from then on, so large tensors are computed again each time.
-constexpr uint64_t kMostBytes = 64 << 10;
+constexpr uint64_t kMaxBytes = 64 << 10;
 
 // Whether the node computes new small tensors, which nobody changes, of constants alone.
 bool is_constant(Draft& draft, const TraceNode& node) {
@@ -36,7 +36,7 @@ size_t fold_constants(Draft& draft) {
     uint64_t bytes = 0;
     for (auto& output : draft.outputs_of(node))
       if (output.value != kAbsent) bytes += trace.values[output.value].bytes;
-    if (total + bytes > kMostBytes) continue;
+    if (total + bytes > kMaxBytes) continue;
     total += bytes;
     for (auto& output : draft.outputs_of(node))
       if (output.value != kAbsent) trace.values[output.value].constant = true;

@@ -29,7 +29,7 @@ class PointwiseFusion {
         close(g);
         if (g < joined) --joined;
       }
-    while (open_.size() > kMostOpen) close(0);
+    while (open_.size() > kMaxOpen) close(0);
   }
   void close_all() {
     while (!open_.empty()) close(open_.size() - 1);
@@ -39,7 +39,7 @@ class PointwiseFusion {
 
  private:
   // A group that nodes may still join. Beyond so many, the oldest is closed.
-  static constexpr size_t kMostOpen = 64;
+  static constexpr size_t kMaxOpen = 64;
 
   // Returns the place of the group that the member is in now.
   size_t join(Member member) {

@@ -49,7 +49,7 @@ std::optional<FusedGroup> FusedGroup::of(const Draft& draft, std::vector<Member>
   const bool one_device =
       std::all_of(group.members_.begin(), group.members_.end(),
                   [&](const Member& m) { return device_of(m) == device_of(group.members_[0]); });
-  if (!one_device || group.members_.size() > FusedProgram::kMostSteps || !group.find_shape())
+  if (!one_device || group.members_.size() > FusedProgram::kMaxSteps || !group.find_shape())
     return std::nullopt;
   try {
     for (auto& member : group.members_)
@@ -215,7 +215,7 @@ bool FusedGroup::finish(Draft& draft) {
     const bool holds = draft.trace.nodes[written.node].outputs_hold_values;
     if (outputs > 0 && holds != outputs_hold_values_) return false;
     outputs_hold_values_ = holds;
-    if (++outputs > FusedProgram::kMostOutputs) return false;
+    if (++outputs > FusedProgram::kMaxOutputs) return false;
     builder_.output(written.value);
   }
   if (outputs == 0) return false;

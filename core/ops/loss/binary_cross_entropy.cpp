@@ -26,13 +26,13 @@ void infer_binary_cross_entropy(Infer& infer) {
 }
 
 // PyTorch's constant, which is an f32 for every dtype.
-constexpr double kLeast = 1e-12f;
+constexpr double kMin = 1e-12f;
 
 Tensor log_at_least(const Tensor& x) { return maximum(log(x), -100.0); }
 
 void binary_cross_entropy_gradient(const GradContext& c, Grads g) {
   const Tensor &x = c.input(0), &t = c.input(1);
-  if (c.needs(0)) g[0] = c.grad() * ((x - t) / maximum(x * (1.0 - x), kLeast));
+  if (c.needs(0)) g[0] = c.grad() * ((x - t) / maximum(x * (1.0 - x), kMin));
   if (c.needs(1)) g[1] = c.grad() * (log_at_least(1.0 - x) - log_at_least(x));
 }
 void decompose_binary_cross_entropy(const Call& call, Outputs& out) {

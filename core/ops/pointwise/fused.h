@@ -31,7 +31,7 @@ struct FusedValue {
 class FusedProgram {
  public:
   // A program may have this many at most; plugins/sdk/requests/fused.h repeats it.
-  static constexpr size_t kMostInputs = 24, kMostOutputs = 8, kMostSteps = 64;
+  static constexpr size_t kMaxInputs = 24, kMaxOutputs = 8, kMaxSteps = 64;
 
   struct Step {
     const Op* op;

@@ -103,8 +103,8 @@ Attrs attrs_of_reduction(const Op& op, const Attrs& attrs) {
 }  // namespace
 
 FusedValue FusedBuilder::input(DType dtype) {
-  if (input_dtypes_.size() == FusedProgram::kMostInputs)
-    throw Error(fmt::format("fused: more than {} inputs", FusedProgram::kMostInputs));
+  if (input_dtypes_.size() == FusedProgram::kMaxInputs)
+    throw Error(fmt::format("fused: more than {} inputs", FusedProgram::kMaxInputs));
   input_dtypes_.push_back(dtype);
   return {FusedValue::input, static_cast<uint32_t>(program_.num_inputs_++)};
 }
@@ -129,8 +129,8 @@ FusedValue FusedBuilder::step(const Op& op, std::span<const FusedValue> operands
 }
 
 FusedValue FusedBuilder::add(FusedProgram::Step step) {
-  if (program_.steps_.size() == FusedProgram::kMostSteps)
-    throw Error(fmt::format("fused: more than {} steps", FusedProgram::kMostSteps));
+  if (program_.steps_.size() == FusedProgram::kMaxSteps)
+    throw Error(fmt::format("fused: more than {} steps", FusedProgram::kMaxSteps));
   FusedShapes values;
   for (auto& operand : step.operands)
     values.add(operand.kind == FusedValue::absent ? std::nullopt
@@ -178,8 +178,8 @@ void FusedBuilder::output(FusedValue step) {
   for (const uint32_t other : program_.results_)
     if (other == step.index)
       throw Error(fmt::format("fused: step {} is an output already", step.index));
-  if (program_.results_.size() == FusedProgram::kMostOutputs)
-    throw Error(fmt::format("fused: more than {} outputs", FusedProgram::kMostOutputs));
+  if (program_.results_.size() == FusedProgram::kMaxOutputs)
+    throw Error(fmt::format("fused: more than {} outputs", FusedProgram::kMaxOutputs));
   program_.results_.push_back(step.index);
 }
 

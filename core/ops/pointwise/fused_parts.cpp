@@ -118,7 +118,7 @@ class FusedParts {
       return known.emplace_back(value, builder.input(dtype_of(*read.back()))).second;
     };
     for (const uint32_t s : together) {
-      if (read.size() + 3 > FusedProgram::kMostInputs) return false;
+      if (read.size() + 3 > FusedProgram::kMaxInputs) return false;
       std::vector<FusedValue> operands;
       for (auto& operand : steps_[s].operands) operands.push_back(find(operand));
       const auto numbers = scalars_.subspan(steps_[s].first_scalar, steps_[s].num_scalars);
@@ -127,7 +127,7 @@ class FusedParts {
           builder.step(*steps_[s].op, operands, steps_[s].attrs, numbers.size());
       known.emplace_back(FusedValue{FusedValue::step, s}, step);
       if (!is_read_outside(s, together)) continue;
-      if (made.size() == FusedProgram::kMostOutputs) return false;
+      if (made.size() == FusedProgram::kMaxOutputs) return false;
       builder.output(step);
       made.push_back(s);
     }

@@ -17,7 +17,7 @@ class DeviceContext;
 namespace tenon::checked {
 
 // Bytes that are copied from or to a device at once.
-constexpr uint64_t kMostAtOnce = 4 << 20;
+constexpr uint64_t kMaxAtOnce = 4 << 20;
 
 // Part of a device's memory and where it is, or will be, in memory of the host.
 struct Piece {

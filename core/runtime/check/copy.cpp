@@ -102,8 +102,8 @@ std::optional<CopyCheck::Difference> CopyCheck::find_difference() {
   const auto *from = static_cast<const char*>(task_.copy.src),
              *to = static_cast<const char*>(task_.copy.dst);
   Difference found;
-  for (uint64_t at = 0; at < task_.copy.bytes; at += kMostAtOnce) {
-    const uint64_t bytes = std::min(kMostAtOnce, task_.copy.bytes - at);
+  for (uint64_t at = 0; at < task_.copy.bytes; at += kMaxAtOnce) {
+    const uint64_t bytes = std::min(kMaxAtOnce, task_.copy.bytes - at);
     const auto* source = fetch(task_.source, from + at, bytes, rooms[0]);
     const auto* copied = fetch(task_.target, to + at, bytes, rooms[1]);
     if (!source || !copied) break;  // what was found before counts

@@ -15,8 +15,8 @@ namespace tenon::checked {
 namespace {
 
 // Blocks that were given back wait until there are more bytes or more of them than this.
-constexpr uint64_t kMostKeptBytes = 64 << 20;
-constexpr size_t kMostKept = 4096;
+constexpr uint64_t kMaxKeptBytes = 64 << 20;
+constexpr size_t kMaxKept = 4096;
 // How many of them are looked at after every run, and how much of each. Fewer if each has to be
 // copied.
 constexpr size_t kRecent = 8, kRecentCopied = 4;
@@ -47,10 +47,10 @@ bool Memory::fill(char* data, uint64_t bytes, Pattern pattern) {
     checked::fill(reinterpret_cast<unsigned char*>(data), bytes, pattern, number(data));
     return true;
   }
-  std::vector<unsigned char> host(std::min(bytes, kMostAtOnce));
+  std::vector<unsigned char> host(std::min(bytes, kMaxAtOnce));
   checked::fill(host.data(), host.size(), pattern, number(data));  // a chunk has an even size
-  for (uint64_t at = 0; at < bytes; at += kMostAtOnce) {
-    const Piece piece{host.data(), data + at, std::min(kMostAtOnce, bytes - at)};
+  for (uint64_t at = 0; at < bytes; at += kMaxAtOnce) {
+    const Piece piece{host.data(), data + at, std::min(kMaxAtOnce, bytes - at)};
     if (!access_.write({&piece, 1})) return false;
   }
   return true;
@@ -64,7 +64,7 @@ bool Memory::fill_guards(const Zone& z) {
 // Fills the buffer and its guards. A copy to a device takes about as long for all as for one.
 bool Memory::fill_whole(const Zone& z, Pattern pattern) {
   const Part all = z.whole();
-  if (access_.host_visible || all.bytes > kMostAtOnce)
+  if (access_.host_visible || all.bytes > kMaxAtOnce)
     return fill(z.buffer.data, z.buffer.bytes, pattern) && fill_guards(z);
   Room room(all.bytes);
   checked::fill(room.data(), room.size(), Pattern::guard, number(all.from));
@@ -109,8 +109,8 @@ std::string Memory::written_into(const Zone& z) {
   if (!z.filled) return "";
   Changes inside;
   Room room;
-  for (uint64_t at = 0; at < z.buffer.bytes; at += kMostAtOnce) {
-    Part part{z.buffer.data + at, std::min(kMostAtOnce, z.buffer.bytes - at)};
+  for (uint64_t at = 0; at < z.buffer.bytes; at += kMaxAtOnce) {
+    Part part{z.buffer.data + at, std::min(kMaxAtOnce, z.buffer.bytes - at)};
     if (!read({&part, 1}, room)) return "";
     inside.look(part.from, part.host, part.bytes, Pattern::freed);
   }
@@ -209,7 +209,7 @@ std::vector<BlockHeap::Block> Memory::settle(bool all) {
   }
   size_t count = 0;
   for (uint64_t bytes = kept_bytes_; count < kept_.size(); bytes -= kept_[count++]->block.bytes)
-    if (!all && bytes <= kMostKeptBytes && kept_.size() - count <= kMostKept) break;
+    if (!all && bytes <= kMaxKeptBytes && kept_.size() - count <= kMaxKept) break;
   free.reserve(count);
   for (size_t i = 0; i < count; ++i) {
     const auto gone = remove(kept_[i]);

@@ -16,7 +16,7 @@ namespace tenon::sdk {
 
 // The most inputs, outputs and steps that a program may have.
 struct FusedLimits {
-  static constexpr size_t kMostInputs = 24, kMostOutputs = 8, kMostSteps = 64;
+  static constexpr size_t kMaxInputs = 24, kMaxOutputs = 8, kMaxSteps = 64;
 };
 
 // Says where a step finds an operand: nowhere, in an input, or in the result of a step.
@@ -63,14 +63,14 @@ class FusedReader {
   FusedProgram read() {
     FusedProgram program;
     do {
-      if (program.steps.size() == FusedLimits::kMostSteps)
-        unsupported("the program has more than {} steps", FusedLimits::kMostSteps);
+      if (program.steps.size() == FusedLimits::kMaxSteps)
+        unsupported("the program has more than {} steps", FusedLimits::kMaxSteps);
       program.steps.push_back(step(program));
     } while (take(";"));
     expect("->");
     do {
-      if (program.results.size() == FusedLimits::kMostOutputs)
-        unsupported("the program has more than {} results", FusedLimits::kMostOutputs);
+      if (program.results.size() == FusedLimits::kMaxOutputs)
+        unsupported("the program has more than {} results", FusedLimits::kMaxOutputs);
       program.results.push_back(result(program));
     } while (take(","));
     if (!rest().empty()) fail("the end");
@@ -278,8 +278,8 @@ struct FusedRequest : FusedProgram {
   }
 
   void require_counts(const Request& request) const {
-    if (request.num_inputs() == 0 || request.num_inputs() > FusedLimits::kMostInputs)
-      unsupported("takes 1 to {} inputs, found {}", FusedLimits::kMostInputs, request.num_inputs());
+    if (request.num_inputs() == 0 || request.num_inputs() > FusedLimits::kMaxInputs)
+      unsupported("takes 1 to {} inputs, found {}", FusedLimits::kMaxInputs, request.num_inputs());
     if (request.num_outputs() != results.size())
       invalid("the program has {} results, the request {} outputs", results.size(),
               request.num_outputs());

@@ -19,7 +19,7 @@ using namespace tenon::emulated;
 
 namespace {
 
-constexpr size_t kMostBytes = 4096;
+constexpr size_t kMaxBytes = 4096;
 
 struct Module {
   void (*run)(const void* arguments);
@@ -30,7 +30,7 @@ struct Module {
 // A thread of a launch, with a copy of the kernel's one parameter.
 struct Thread {
   void (*run)(const void* arguments);
-  alignas(16) unsigned char arguments[kMostBytes];
+  alignas(16) unsigned char arguments[kMaxBytes];
   void operator()() const { run(arguments); }
 };
 
@@ -120,7 +120,7 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* ke
                                 void** arguments) {
   const auto* module = static_cast<const Module*>(kernel);
   if (config->numAttrs != 0) return answer(cudaErrorNotSupported);
-  if (module->argument_bytes > kMostBytes) return answer(cudaErrorInvalidValue);
+  if (module->argument_bytes > kMaxBytes) return answer(cudaErrorInvalidValue);
   Thread thread{module->run, {}};
   std::memcpy(thread.arguments, arguments[0], module->argument_bytes);
   return launch(config->gridDim, config->blockDim, config->dynamicSmemBytes, config->stream, kernel,

@@ -14,7 +14,7 @@ bool lost = false;
 
 namespace {
 
-constexpr size_t kMost = 256;  // operations on one stream; then some run
+constexpr size_t kMax = 256;  // operations on one stream; then some run
 
 uint64_t first_seed() {
   const char* text = std::getenv("TENON_EMULATED_SEED");
@@ -68,8 +68,8 @@ bool step_once() {
 
 void add(Stream* stream, Operation operation) {
   stream->operations.push_back(std::move(operation));
-  if (stream->operations.size() <= kMost) return;
-  while (stream->operations.size() > kMost / 2 && !lost && step_once()) {
+  if (stream->operations.size() <= kMax) return;
+  while (stream->operations.size() > kMax / 2 && !lost && step_once()) {
   }
 }
 

@@ -44,7 +44,7 @@ constexpr std::string_view kShared = "B12tenon_shared", kBounds = "tenon_bounds_
 unsigned bounds_of(std::string_view symbol) {
   const std::string_view text = symbol.substr(symbol.find(kBounds) + kBounds.size());
   if (text.starts_with("kBlock")) return 256;
-  if (text.starts_with("kMostThreads")) return 1024;
+  if (text.starts_with("kMaxThreads")) return 1024;
   const int number = std::atoi(std::string(text).c_str());
   if (number < 1)
     fail("__launch_bounds__ of a name that tests/cuda/emulated/symbols.cpp does not know");

@@ -316,9 +316,9 @@ BOOST_AUTO_TEST_CASE(members_are_the_pointwise_operators_and_reductions) {
         BOOST_TEST(can_be_fused_reduction(*op) == member.reduces);
   }
   BOOST_TEST(members == known, boost::test_tools::per_element());
-  BOOST_TEST(FusedProgram::kMostInputs == sdk::FusedLimits::kMostInputs);
-  BOOST_TEST(FusedProgram::kMostOutputs == sdk::FusedLimits::kMostOutputs);
-  BOOST_TEST(FusedProgram::kMostSteps == sdk::FusedLimits::kMostSteps);
+  BOOST_TEST(FusedProgram::kMaxInputs == sdk::FusedLimits::kMaxInputs);
+  BOOST_TEST(FusedProgram::kMaxOutputs == sdk::FusedLimits::kMaxOutputs);
+  BOOST_TEST(FusedProgram::kMaxSteps == sdk::FusedLimits::kMaxSteps);
 }
 
 BOOST_AUTO_TEST_CASE(what_no_program_can_be) {

@@ -117,7 +117,7 @@ class WeightGrad {
     if (splits_ < 1) splits_ = 1;
     o_blocks_ = ceil_div(s.og, w);
     int64_t taps = s.cg * s.taps();
-    over_pixels_ = s.og * 5 < o_blocks_ * w * 3 && s.o * taps * kVectorBytes < kMostPixelSums;
+    over_pixels_ = s.og * 5 < o_blocks_ * w * 3 && s.o * taps * kVectorBytes < kMaxPixelSums;
     vectors_ = ceil_div(s.pixels(s.oh), w);
     padded_ = vectors_ * w;
     group_sums_ = (over_pixels_ ? s.og : o_blocks_) * taps;
@@ -175,7 +175,7 @@ class WeightGrad {
   }
 
  private:
-  static constexpr int64_t kMostPixelSums = 1 << 20;
+  static constexpr int64_t kMaxPixelSums = 1 << 20;
 
   int64_t first_channel(int64_t split) const { return split * s_.cg / splits_; }
 

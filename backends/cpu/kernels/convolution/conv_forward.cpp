@@ -10,7 +10,7 @@ namespace {
 // cache.
 constexpr int64_t kBandBytes = 1 << 18;
 // Pixels of a row that one kernel call takes at most, where vectors run over channels.
-constexpr int kMostPixels = 14;
+constexpr int kMaxPixels = 14;
 
 template <class T, int Rows, int... V>
 constexpr std::array<ConvTile<T>, kConvVectors> tile_row(std::integer_sequence<int, V...>) {
@@ -59,11 +59,11 @@ using ChannelRow = void (*)(int64_t, const T*, const T*, const int64_t*, const T
                             int64_t);
 
 constexpr int64_t most_pixels(int64_t vectors) {
-  return std::min<int64_t>(kMostPixels, kConvAccumulators / vectors - 2 * (vectors - 1));
+  return std::min<int64_t>(kMaxPixels, kConvAccumulators / vectors - 2 * (vectors - 1));
 }
 
 template <class T, int... I>
-constexpr std::array<std::array<ChannelRow<T>, kMostPixels>, 2> row_table(
+constexpr std::array<std::array<ChannelRow<T>, kMaxPixels>, 2> row_table(
     std::integer_sequence<int, I...>) {
   auto two = []<int Pixels>() -> ChannelRow<T> {
     if constexpr (Pixels <= most_pixels(2)) return channel_row<T, 2, Pixels>;
@@ -233,7 +233,7 @@ void ConvForward<T>::run_over_pixels(const T* planes, const T* packed, const T* 
 template <class T>
 void ConvForward<T>::run_over_channels(const T* planes, const T* packed, const T* bias,
                                        int64_t rows, T* y, T* tile) const {
-  static constexpr auto table = row_table<T>(std::make_integer_sequence<int, kMostPixels>());
+  static constexpr auto table = row_table<T>(std::make_integer_sequence<int, kMaxPixels>());
   constexpr int64_t width = kWidth<T>;
   int64_t plane = s_.oh * s_.ow, out_step = rows * s_.ow + width;
   auto* out = reinterpret_cast<Vec<T>*>(tile);

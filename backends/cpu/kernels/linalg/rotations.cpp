@@ -102,7 +102,7 @@ void RotationQueue<T>::pad(const Sweep& sweep, int64_t first, int64_t count) {
 // Does two sweeps in the same direction over about the same rows in one pass.
 template <class T>
 void RotationQueue<T>::pair_up() {
-  constexpr int64_t kMostPadding = 16;
+  constexpr int64_t kMaxPadding = 16;
   for (size_t i = 0; i < sweeps_.size(); ++i) {
     const size_t end = i + 1 < sweeps_.size() ? sweeps_[i + 1].begin : factors_.size();
     sweeps_[i].count = static_cast<int64_t>(end - sweeps_[i].begin) / 2;
@@ -115,7 +115,7 @@ void RotationQueue<T>::pair_up() {
       const int64_t later = (next.first - pass.first) * pass.step,
                     front = std::min(later, int64_t{0});
       const int64_t count = std::max(pass.count, later + next.count) - front;
-      if (count <= std::max(pass.count, next.count) + kMostPadding) {
+      if (count <= std::max(pass.count, next.count) + kMaxPadding) {
         pass.first += front * pass.step, pass.count = count, pass.twice = true;
       }
     }

@@ -11,7 +11,7 @@
 namespace tenon::cpu {
 namespace {
 
-constexpr int kMostSweeps = 60;
+constexpr int kMaxSweeps = 60;
 // From so many rows and columns on, matrices become bidiagonal instead (docs/benchmarks.md).
 constexpr int64_t kBidiagonal = 24;
 
@@ -25,7 +25,7 @@ class Rows {
 
   // Returns false where that takes too long.
   bool make_orthogonal() {
-    for (int sweep = 0; sweep < kMostSweeps; ++sweep) {
+    for (int sweep = 0; sweep < kMaxSweeps; ++sweep) {
       for (int64_t i = 0; i < n_; ++i) squares_[at(i)] = dot(row(i), row(i), n_);
       bool rotated = false;
       for (int64_t i = 0; i < n_; ++i)

@@ -235,10 +235,10 @@ FusedCode FusedCode::of(const sdk::FusedRequest& program, const Request& request
   const int64_t least = reduces ? 1 : kSmallestTile;
   for (int64_t size = std::max<int64_t>(1, kLargestTile / row);; size /= 2) {
     Compiler compiler(program, request, tensors, size);
-    if (reduces && size == 1 && compiler.footprint() > kMostOfRow)
+    if (reduces && size == 1 && compiler.footprint() > kMaxOfRow)
       sdk::unsupported("what the program has of a row takes {} bytes of {} of the cache",
-                       compiler.footprint(), kMostOfRow);
-    const int64_t most = reduces ? kMostOfRows : kScratch;
+                       compiler.footprint(), kMaxOfRow);
+    const int64_t most = reduces ? kMaxOfRows : kScratch;
     if (compiler.footprint() <= most || size == least) return std::move(compiler).code();
   }
 }

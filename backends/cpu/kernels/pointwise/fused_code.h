@@ -14,8 +14,8 @@ struct FusedCode {
 
   // Where rows are reduced, a tile is several of them as long as all that the program has of them
   // takes no more than this, a part of the second-level cache; and one row at most that.
-  static constexpr int64_t kMostOfRows = 96 * 1024;
-  static constexpr int64_t kMostOfRow = 1024 * 1024;
+  static constexpr int64_t kMaxOfRows = 96 * 1024;
+  static constexpr int64_t kMaxOfRow = 1024 * 1024;
   static constexpr int64_t kLongestRow = 64 * 1024;
 
   // The dimensions along which the values of a tile differ; none where the tile is one value.

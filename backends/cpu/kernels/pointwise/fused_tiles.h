@@ -15,7 +15,7 @@ namespace tenon::cpu {
 // wanted. With `keep_rows`, the last dimension is never joined or dropped, even if it has size 1.
 class FusedTiles {
  public:
-  static constexpr size_t kMost = sdk::FusedLimits::kMostInputs + sdk::FusedLimits::kMostOutputs;
+  static constexpr size_t kMax = sdk::FusedLimits::kMaxInputs + sdk::FusedLimits::kMaxOutputs;
 
   explicit FusedTiles(std::span<const tn_tensor_desc* const> tensors, bool keep_rows = false);
 
@@ -47,7 +47,7 @@ class FusedTiles {
       rest /= across();
       const int64_t row = rest % down() * tile_rows_;
       rest /= down();
-      int64_t index[TN_MAX_RANK] = {}, offsets[kMost];
+      int64_t index[TN_MAX_RANK] = {}, offsets[kMax];
       for (int d = rank_ - 2; d-- > 0; rest /= shape_[d]) index[d] = rest % shape_[d];
       for (size_t t = 0; t < strides_.size(); ++t) {
         offsets[t] = row * row_stride(t) + col * col_stride(t);

@@ -218,7 +218,7 @@ tn_plan* make_average_channels_last(const Request& request, bool adaptive, bool 
   const PixelPool p(request, backward ? out : in, backward ? in : out,
                     adaptive ? PoolWindows::none : PoolWindows::averaged);
   if (sdk::numel(out) == 0) return empty_plan();
-  const bool large = adaptive || p.kh * p.kw > kMostSummedAsTheyAre;
+  const bool large = adaptive || p.kh * p.kw > kMaxSummedAsTheyAre;
   return with_float(in.dtype, [&]<class T>(T) {
     const uint64_t bytes = slot_bytes(p, large ? sizeof(double) : sizeof(T));
     if (!backward)

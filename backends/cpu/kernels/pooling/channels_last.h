@@ -16,7 +16,7 @@ inline void require_inside(int64_t index, int64_t size) {
 }
 
 // The sums of windows with more elements, and of those of adaptive pooling, are kept in f64.
-inline constexpr int64_t kMostSummedAsTheyAre = 256;
+inline constexpr int64_t kMaxSummedAsTheyAre = 256;
 
 // Whether all tensors of a pooling operator are in that order, and not all row-major as well.
 bool pools_channels_last(const Request& request);

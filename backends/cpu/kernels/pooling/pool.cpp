@@ -128,7 +128,7 @@ tn_plan* make_average(tn_device*, const Request& request) {
   require_contiguous(in);
   if (sdk::numel(out) == 0) return empty_plan();
   return with_float(in.dtype, [&]<class T>(T) {
-    const bool large = p.kh * p.kw > kMostSummedAsTheyAre;
+    const bool large = p.kh * p.kw > kMaxSummedAsTheyAre;
     const auto row_bytes =
         (static_cast<uint64_t>(p.ow) * (large ? sizeof(double) : sizeof(T)) + 63) / 64 * 64;
     return sdk::make_plan(

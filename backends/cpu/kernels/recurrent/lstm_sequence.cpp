@@ -12,7 +12,7 @@ using Sequence = sdk::RecurrentSequenceRequest;
 
 // Weights larger than that are read from memory in every step. Then they should be shared out over
 // the threads, unless a large batch makes up for it.
-constexpr int64_t kMostWeights = 1 << 19, kMostWeightsOfRow = 1 << 16;
+constexpr int64_t kMaxWeights = 1 << 19, kMaxWeightsOfRow = 1 << 16;
 // Multiply-adds below which waking another thread costs more than it saves, and those of floats in
 // a nanosecond.
 constexpr double kSerialWork = 1 << 20, kSumsPerNs = kVectorBytes == 64 ? 45 : 20;
@@ -220,7 +220,7 @@ template <template <class> class Direction>
 tn_plan* make_sequence(tn_device*, const Request& request) {
   const auto s = Sequence::from(request);
   if (s.length * s.batch * s.hidden == 0) sdk::unsupported("the sequence has no elements");
-  if (s.weights() > std::max(kMostWeights, kMostWeightsOfRow * s.batch))
+  if (s.weights() > std::max(kMaxWeights, kMaxWeightsOfRow * s.batch))
     sdk::unsupported("{} weights are too many for the batch of {}", s.weights(), s.batch);
   return with_float(s.dtype, [&]<class T>(T) {
     Direction<T> run(s);

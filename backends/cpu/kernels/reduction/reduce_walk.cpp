@@ -10,10 +10,10 @@ constexpr int64_t kChunk = 64 * 1024;  // elements that one thread folds at a ti
 // Of the accumulators side by side; a quarter of it where they are large, and so is their work.
 constexpr int64_t kAccBytes = 32 * 1024;
 constexpr int64_t kRowBytes = 2 * 1024;  // of those of rows
-constexpr int64_t kMostRounded = 2048;   // of results that are rounded to 16 bits at a time
+constexpr int64_t kMaxRounded = 2048;    // of results that are rounded to 16 bits at a time
 constexpr int64_t kFewOutputs = 64;      // below this one output is worked on by several threads
 constexpr int64_t kGather = 2048;
-constexpr int64_t kLeastRows = 128;  // of a chunk of columns: its sums are written, and read again
+constexpr int64_t kMinRows = 128;  // of a chunk of columns: its sums are written, and read again
 }  // namespace
 
 ReduceShape::Place ReduceShape::locate(int64_t i, int rank) const {
@@ -78,9 +78,9 @@ void Reduction::finish_partials(char* y, char* partial) const {
 void Reduction::finish(char* y, int64_t y_offset, int64_t step, const void* acc, int64_t n) const {
   y += y_offset * out_size_;
   if (!round_) return r_.finish(y, step, acc, n, s_.count, parameter_);
-  alignas(64) char wide[kMostRounded * 4], rounded[kMostRounded * 2];
-  for (int64_t i = 0; i < n; i += kMostRounded) {
-    const int64_t m = std::min(kMostRounded, n - i);
+  alignas(64) char wide[kMaxRounded * 4], rounded[kMaxRounded * 2];
+  for (int64_t i = 0; i < n; i += kMaxRounded) {
+    const int64_t m = std::min(kMaxRounded, n - i);
     r_.finish(wide, 1, static_cast<const char*>(acc) + i * r_.acc_size, m, s_.count, parameter_);
     round_(m, rounded, wide);
     move_tile(2, y + i * step * out_size_, 0, step, rounded, 0, 1, 1, m);
@@ -221,7 +221,7 @@ void Reduction::plan_columns() {
   rows_ = s_.count;
   row_ = s_.kept[s_.kept_rank - 1].size;
   across_ = (row_ + cols_ - 1) / cols_;
-  group_ = std::max<int64_t>(kLeastRows, kChunk / std::min(row_, cols_));
+  group_ = std::max<int64_t>(kMinRows, kChunk / std::min(row_, cols_));
   chunks_ = std::max<int64_t>(1, (rows_ + group_ - 1) / group_);
   // Of equal size, and in numbers that most numbers of threads divide.
   if (chunks_ < 64) chunks_ = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(chunks_)));

@@ -44,7 +44,7 @@ struct Forward {
 };
 
 template <class T, class Tile>
-__global__ void __launch_bounds__(kMostThreads) layer_norm_rows(Forward<T> f, unsigned lanes) {
+__global__ void __launch_bounds__(kMaxThreads) layer_norm_rows(Forward<T> f, unsigned lanes) {
   constexpr int V = Tile::kWidth;
   __shared__ T shared[32];
   const Group group = Group::of(lanes);
@@ -76,7 +76,7 @@ __global__ void __launch_bounds__(kMostThreads) layer_norm_rows(Forward<T> f, un
 }
 
 template <class T>
-__global__ void __launch_bounds__(kMostThreads) layer_norm_long_rows(Forward<T> f, bool packs) {
+__global__ void __launch_bounds__(kMaxThreads) layer_norm_long_rows(Forward<T> f, bool packs) {
   __shared__ T shared[32];
   for (int64_t row = blockIdx.x; row < f.rows; row += gridDim.x) {
     const T* x = f.x + row * f.size;
@@ -114,7 +114,7 @@ struct LayerNormBackward {
 };
 
 template <class T, class Tile>
-__global__ void __launch_bounds__(kMostThreads)
+__global__ void __launch_bounds__(kMaxThreads)
     layer_norm_backward_rows(LayerNormBackward<T> b, unsigned lanes) {
   constexpr int V = Tile::kWidth;
   __shared__ T shared[32];
@@ -147,7 +147,7 @@ __global__ void __launch_bounds__(kMostThreads)
 }
 
 template <class T>
-__global__ void __launch_bounds__(kMostThreads)
+__global__ void __launch_bounds__(kMaxThreads)
     layer_norm_backward_long_rows(LayerNormBackward<T> b) {
   __shared__ T shared[32];
   for (int64_t row = blockIdx.x; row < b.rows; row += gridDim.x) {

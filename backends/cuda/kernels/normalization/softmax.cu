@@ -14,7 +14,7 @@ namespace {
 // ---- Rows
 
 template <class T, class Tile>
-__global__ void __launch_bounds__(kMostThreads)
+__global__ void __launch_bounds__(kMaxThreads)
     softmax_rows(const T* x, T* y, int64_t rows, int64_t n, unsigned lanes, bool logarithm) {
   __shared__ T shared[32];
   const Group group = Group::of(lanes);
@@ -46,7 +46,7 @@ __global__ void __launch_bounds__(kMostThreads)
 }
 
 template <class T>
-__global__ void __launch_bounds__(kMostThreads)
+__global__ void __launch_bounds__(kMaxThreads)
     softmax_long_rows(const T* x, T* y, int64_t rows, int64_t n, bool packs, bool logarithm) {
   __shared__ T shared[32];
   for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
@@ -72,7 +72,7 @@ __global__ void __launch_bounds__(kMostThreads)
 }
 
 template <class T, class Tile>
-__global__ void __launch_bounds__(kMostThreads)
+__global__ void __launch_bounds__(kMaxThreads)
     softmax_backward_rows(const T* g, const T* y, T* gx, int64_t rows, int64_t n, unsigned lanes,
                           bool logarithm) {
   __shared__ T shared[32];
@@ -97,7 +97,7 @@ __global__ void __launch_bounds__(kMostThreads)
 }
 
 template <class T>
-__global__ void __launch_bounds__(kMostThreads)
+__global__ void __launch_bounds__(kMaxThreads)
     softmax_backward_long_rows(const T* g, const T* y, T* gx, int64_t rows, int64_t n, bool packs,
                                bool logarithm) {
   __shared__ T shared[32];

@@ -19,7 +19,7 @@ namespace {
 using sdk::FusedRequest;
 using Access = FusedLayout::Access;
 
-constexpr size_t kMostBytes = 4096;  // of a kernel's parameters, on every device
+constexpr size_t kMaxBytes = 4096;  // of a kernel's parameters, on every device
 
 // The bytes of the kernel's parameter, put together in the order of its members.
 class FusedArguments {
@@ -27,14 +27,14 @@ class FusedArguments {
   template <class T>
   void add(const T& value) {
     if (size_ + sizeof value > sizeof bytes_)
-      sdk::unsupported("its kernel would take more than {} bytes of parameters", kMostBytes);
+      sdk::unsupported("its kernel would take more than {} bytes of parameters", kMaxBytes);
     std::memcpy(bytes_ + size_, &value, sizeof value);
     size_ += sizeof value;
   }
   void* data() { return bytes_; }
 
  private:
-  alignas(8) unsigned char bytes_[kMostBytes];
+  alignas(8) unsigned char bytes_[kMaxBytes];
   size_t size_ = 0;
 };
 
@@ -134,8 +134,7 @@ class FusedRowsLaunch {
       const sdk::FusedOperand result{sdk::FusedOperand::step, program.results[i]};
       if (wanted[i]) (program.is_row_value(result) ? of_rows_ : outputs_).push_back(i);
     }
-    const std::vector<void*> pointers(sdk::FusedLimits::kMostInputs +
-                                      sdk::FusedLimits::kMostOutputs);
+    const std::vector<void*> pointers(sdk::FusedLimits::kMaxInputs + sdk::FusedLimits::kMaxOutputs);
     const std::vector<tn_scalar> numbers(num_scalars_);
     arguments_of(pointers.data(), pointers.data(), numbers.data());  // refuses what has no room
     kernel_ = kernel_of(device, fused_rows_source(program, wanted, rows_), kFusedKernel);

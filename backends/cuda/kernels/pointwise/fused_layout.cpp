@@ -8,9 +8,9 @@ namespace {
 using Access = FusedLayout::Access;
 using Piece = FusedLayout::Piece;
 
-constexpr int64_t kMostOffset = int64_t{1} << 31;
-constexpr size_t kMostPieces = 256;
-constexpr int kMostPerThread = 8, kMostNestedPerThread = 4;
+constexpr int64_t kMaxOffset = int64_t{1} << 31;
+constexpr size_t kMaxPieces = 256;
+constexpr int kMaxPerThread = 8, kMaxNestedPerThread = 4;
 
 Access access_of(const tn_tensor_desc& d, const tn_tensor_desc& whole) {
   bool line = true, one = true;
@@ -47,11 +47,11 @@ void find_nest(FusedLayout& layout, const std::vector<tn_tensor_desc>& inputs,
 }
 
 bool fits(const FusedLayout& layout, const Piece& piece) {
-  if (piece.numel >= kMostOffset) return false;
+  if (piece.numel >= kMaxOffset) return false;
   for (auto& strides : layout.strides) {
     int64_t last = 0;
     for (size_t d = 0; d < strides.size(); ++d) last += strides[d] * (piece.sizes[d] - 1);
-    if (last >= kMostOffset) return false;
+    if (last >= kMaxOffset) return false;
   }
   return true;
 }
@@ -60,7 +60,7 @@ bool fits(const FusedLayout& layout, const Piece& piece) {
 void cut_piece(FusedLayout& layout, Piece piece) {
   if (fits(layout, piece)) {
     layout.pieces.push_back(std::move(piece));
-    if (layout.pieces.size() > kMostPieces)
+    if (layout.pieces.size() > kMaxPieces)
       sdk::unsupported("strides lead too far apart for a program");
     return;
   }
@@ -89,9 +89,9 @@ int per_thread(const sdk::FusedRequest& program, const FusedLayout& layout, int6
     widest = std::max(widest, sdk::dtype_size(dtype));
   for (const uint32_t step : program.results)
     widest = std::max(widest, sdk::dtype_size(program.steps[step].dtype));
-  int count = std::min(16 / static_cast<int>(widest), kMostPerThread);
+  int count = std::min(16 / static_cast<int>(widest), kMaxPerThread);
   if (layout.rank == 0) return count;
-  for (count = std::min(count, kMostNestedPerThread); row % count != 0;) count /= 2;
+  for (count = std::min(count, kMaxNestedPerThread); row % count != 0;) count /= 2;
   return count;
 }
 

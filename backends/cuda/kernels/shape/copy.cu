@@ -15,7 +15,7 @@ template <class T>
 inline constexpr uint32_t kTile = sizeof(T) >= 4 ? 32 : 64;
 constexpr uint32_t kLanes = 32;
 // Below this a tile is mostly empty.
-constexpr int64_t kLeastSide = 16;
+constexpr int64_t kMinSide = 16;
 
 // Reads a tile along the source's memory, writes it along the destination's.
 template <class T>
@@ -61,7 +61,7 @@ std::vector<TransposePiece> transpose_of(Nest nest) {
   for (int d = 0; d < last; ++d)
     if (nest.strides[1][d] == 1) along = d;
   if (along < 0 || nest.strides[0][last] != 1 || nest.strides[1][last] < 2 ||
-      nest.shape[along] < kLeastSide || nest.shape[last] < kLeastSide)
+      nest.shape[along] < kMinSide || nest.shape[last] < kMinSide)
     return {};
   for (int d = along; d < last - 1; ++d) {
     std::swap(nest.shape[d], nest.shape[d + 1]);

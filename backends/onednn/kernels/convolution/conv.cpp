@@ -13,7 +13,7 @@ enum ConvOperand : size_t { kIn, kWeight, kBias, kResidual, kOut, kKeptWeight, k
 constexpr int64_t kCacheBytes = 256 << 10;
 // Data of at least this size that several jobs read in one layout is reordered by all threads
 // together. Less is reordered by each job itself, faster than threads could wait for each other.
-constexpr uint64_t kLeastShared = 256 << 10;
+constexpr uint64_t kMinShared = 256 << 10;
 
 // What one thread does: brings the weight into blocks, and then some images at a time through them,
 // or reads blocks of the weight that are kept.
@@ -97,7 +97,7 @@ Arranged Through::input(Jobs& jobs, const ConvPart& part, int64_t at_once,
   const int64_t image_bytes = in_strides[0] * conv.element;
   const Argument some{name, kIn, images(at_once), part.image * image_bytes, at_once * image_bytes};
   const Desc wanted = primitive.layout(name), whole = for_images(wanted, part.images);
-  if (!jobs.share_inputs || !whole.ndims || bytes_of(whole) < kLeastShared)
+  if (!jobs.share_inputs || !whole.ndims || bytes_of(whole) < kMinShared)
     return arranged_input(jobs.work, primitive, name, some);
   Argument shared = some;
   shared.desc = images(part.images);
@@ -143,7 +143,7 @@ Job Through::job(Jobs& jobs, const ConvPart& part, int64_t at_once,
       forward ? conv.y_slice(at_once, part.channels) : conv.x_slice(at_once, part.channels),
       (part.image * all + part.channel * out_strides[1]) * size, at_once * all * size};
   const Desc wanted = primitive.layout(DNNL_ARG_WEIGHTS);
-  Arranged w = jobs.share_weights && bytes_of(wanted) >= kLeastShared
+  Arranged w = jobs.share_weights && bytes_of(wanted) >= kMinShared
                    ? Arranged{jobs.weights.in_layout(weights, wanted, primitive.kind(), 0), {}}
                    : arranged_input(work, primitive, DNNL_ARG_WEIGHTS, weights),
            x = input(jobs, part, at_once, primitive),

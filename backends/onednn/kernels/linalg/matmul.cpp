@@ -18,7 +18,7 @@ namespace {
 enum Operand : size_t { kA, kB, kBias, kY, kKeptB, kOperands };
 
 // Sizes and strides of this and more are left to the base: oneDNN's kernels count in 32 bits.
-constexpr int64_t kMost = int64_t{1} << 31;
+constexpr int64_t kMax = int64_t{1} << 31;
 constexpr const char* kTooLarge = "an operand is too large for oneDNN's kernels";
 
 // Multiply-adds below which waking another thread costs more than it saves.
@@ -32,7 +32,7 @@ constexpr double kSmallVector = 1e5;
 // Columns are cut where there are this many times more of them than rows.
 constexpr int64_t kColumnsOverRows = 8;
 // The least number of columns that a job takes.
-constexpr int64_t kLeastColumns = 48;
+constexpr int64_t kMinColumns = 48;
 // Elements of f32 in 2 KiB. Rows of an operand that are a multiple of that apart evict each other
 // from the first cache.
 constexpr int64_t kRowsThatEvict = 2048 / 4;
@@ -62,7 +62,7 @@ struct Matrix {
     const bool by_rows = col == 1 && row >= cols, by_columns = row == 1 && col >= rows;
     if (!by_rows && !by_columns)
       return "neither the rows nor the columns of an operand are contiguous";
-    if (std::max(row, col) >= kMost) return kTooLarge;
+    if (std::max(row, col) >= kMax) return kTooLarge;
     return nullptr;
   }
   Desc desc(dnnl_data_type_t type, int64_t count) const {
@@ -138,7 +138,7 @@ Product::Product(const Request& request, const sdk::ProductRequest& r)
     if (base_computes(type) || copies) unsupported(found.why);
     copies = true;
   }
-  if (std::max({m, n, k}) >= kMost) unsupported(kTooLarge);
+  if (std::max({m, n, k}) >= kMax) unsupported(kTooLarge);
   if (!base_computes(type) && r.n == 1 && double(r.m) * double(r.k) >= kSmallVector)
     unsupported("by a vector on the right f32 is faster");
   // oneDNN 2.6 sets the tiles of AMX up wrongly for some of them, (257, 63) by (63, 11) for one:
@@ -219,7 +219,7 @@ std::vector<Part> Product::cut(int64_t threads) const {
   }
   const int64_t each = threads / batch;
   for (int64_t i = 0; i < batch; ++i) {
-    if (!(packs_much() && n >= kLeastColumns * each) && m * kColumnsOverRows >= n)
+    if (!(packs_much() && n >= kMinColumns * each) && m * kColumnsOverRows >= n)
       pieces(m, each, 8, [&](int64_t row, int64_t rows) {
         parts.push_back({i, 1, row, rows, 0, n});
       });
