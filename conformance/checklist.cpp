@@ -99,6 +99,17 @@ std::vector<Check> all_joint_checks(const Options& options, const Subject& subje
   return checks;
 }
 
+// Required are the dtypes of the table on Tenon's own cpu backend, and f32 on every backend if only
+// required operators are checked. Gradients in half types, which only the reference files have, are
+// not required.
+bool is_promised(const Check& check, const Line& line, const Subject& subject,
+                 const Options& options) {
+  if (options.required_only && check.dtype == f32) return true;
+  const bool in_table = check.section != "cases" || !contains(kHalves, check.dtype);
+  return in_table && subject.device.type() == "cpu" &&
+         contains(types_for(line, subject), check.dtype);
+}
+
 }  // namespace
 
 Checklist make_checklist(const Options& options, const Subject& subject,
@@ -131,13 +142,7 @@ Checklist make_checklist(const Options& options, const Subject& subject,
   const auto add = [&](const Line& line, std::vector<Check> checks) {
     for (auto& check : checks) {
       if (options.dtype && check.dtype != *options.dtype) continue;
-      // Required are the dtypes of the table on Tenon's own cpu backend, and f32 on every backend
-      // if only required operators are checked. Gradients in half types, which only the reference
-      // files have, are not required.
-      const bool in_table = check.section != "cases" || !contains(kHalves, check.dtype);
-      check.promised = (in_table && subject.device.type() == "cpu" &&
-                        contains(types_for(line, subject), check.dtype)) ||
-                       (options.required_only && check.dtype == f32);
+      check.promised = is_promised(check, line, subject, options);
       list.checks.push_back(std::move(check));
     }
   };

@@ -22,7 +22,7 @@ struct Checklist {
 // Whether the options leave the operator of this line in.
 bool is_asked_for(const Options& options, const Line& line);
 
-// Who hears of what goes on.
+// What is called while the list is made and its checks run.
 struct Listener {
   std::function<void()> alive;  // the making of the list, or a check that waits for processes
   // HDF5 begins to read this file or case; none at the end.

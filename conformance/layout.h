@@ -22,9 +22,12 @@ namespace layout {
 inline Shape same(const Shape& s) { return s; }
 inline Tensor all(const Tensor& whole, const Shape&) { return whole; }
 
-inline Shape one_more(const Shape& s) { return {s.numel() + 1}; }
-inline Tensor from_second(const Tensor& whole, const Shape& s) {
-  return whole.narrow(0, 1, s.numel()).view(s);
+// The first element is the second to fourth one of an allocation, depending on the shape: kernels
+// that read two or four elements at once meet every start.
+inline int64_t start_within(const Shape& s) { return 1 + s.numel() % 3; }
+inline Shape with_start(const Shape& s) { return {s.numel() + start_within(s)}; }
+inline Tensor from_within(const Tensor& whole, const Shape& s) {
+  return whole.narrow(0, start_within(s), s.numel()).view(s);
 }
 
 inline Shape reversed(const Shape& s) {
@@ -110,13 +113,13 @@ inline Tensor first_of_planes(const Tensor& whole, const Shape& s) {
 
 }  // namespace layout
 
-// Contiguous, from an odd offset, transposed, every second element, a part of a larger tensor, the
-// first two dimensions swapped, elements far apart; `shared` adds those in which several elements
-// share one place.
+// Contiguous, not from the start of an allocation, transposed, every second element, a part of a
+// larger tensor, the first two dimensions swapped, elements far apart; `shared` adds those in which
+// several elements share one place.
 inline const std::vector<Layout>& layouts(bool shared = true) {
   using namespace layout;
   static const std::vector<Layout> distinct = {{"contiguous", same, all},
-                                               {"misaligned", one_more, from_second},
+                                               {"misaligned", with_start, from_within},
                                                {"transposed", reversed, transposed},
                                                {"every second", doubled, every_second},
                                                {"a part", four_more, last_part},
@@ -140,8 +143,8 @@ inline const Layout& channels_last_layout() {
 
 // The same values, but not at the start of an allocation: no vector of them is aligned.
 inline Tensor misaligned(const Tensor& x) {
-  Tensor whole = zeros({x.numel() + 1}, {.dtype = x.dtype(), .device = x.device()});
-  Tensor view = layout::from_second(whole, x.shape());
+  Tensor whole = zeros(layout::with_start(x.shape()), {.dtype = x.dtype(), .device = x.device()});
+  Tensor view = layout::from_within(whole, x.shape());
   view.copy_(x);
   return view;
 }

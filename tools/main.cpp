@@ -3,6 +3,7 @@
 #include <csignal>
 #include <exception>
 #include <iostream>
+#include <memory>
 #include <sstream>
 #include <stdexcept>
 
@@ -22,31 +23,47 @@ std::string version() {
   return fmt::format("tenon {} (plugin ABI {}.{})", TENON_VERSION, TN_ABI_MAJOR, TN_ABI_MINOR);
 }
 
+// Each adds a command, which sets `good` to whether what it looked at is.
+void add_devices(CLI::App& app, bool& good) {
+  auto options = std::make_shared<tenon::tools::DevicesOptions>();
+  auto* devices =
+      app.add_subcommand("devices", "List plugins, loaded or refused and why, and their devices");
+  devices->add_flag("--json", options->as_json, "Print one JSON object");
+  devices->add_flag("--strict", options->strict,
+                    "Exit with 1 also if a plugin is refused or cannot open a device");
+  devices
+      ->add_option("--limit", options->limit,
+                   "Seconds that a backend may take to open its devices (default: 60)")
+      ->check(CLI::Range(1u, 86400u));
+  devices->callback([options, &good] { good = tenon::tools::list_devices(*options); });
+}
+
+void add_plugin(CLI::App& app, bool& good) {
+  auto* plugin = app.add_subcommand("plugin", "Look at a plugin")->require_subcommand(1);
+  auto file = std::make_shared<std::string>();
+  auto* check = plugin->add_subcommand(
+      "check", "Say what is right and wrong about a plugin, without running any of it");
+  check->add_option("FILE", *file, "The library, or the manifest (*.tenon.json)")->required();
+  check->callback([file, &good] { good = tenon::tools::check_plugin_file(*file); });
+}
+
+void add_data(CLI::App& app) {
+  auto* data = app.add_subcommand("data", "Data sets")->require_subcommand(1);
+  auto name = std::make_shared<std::string>(), folder = std::make_shared<std::string>();
+  auto* fetch = data->add_subcommand("fetch", "Download a data set and check it");
+  fetch->add_option("NAME", *name, "fashion-mnist")->required();
+  fetch->add_option("DIR", *folder, "Where to put it")->required();
+  fetch->callback([name, folder] { tenon::tools::fetch_data(*name, *folder); });
+}
+
 int run(int argc, char** argv) {
   CLI::App app{"Devices, backends, checkpoints and data of Tenon", "tenon"};
   app.set_version_flag("--version", version());
   app.require_subcommand(1);
 
   bool good = true;
-  tenon::tools::DevicesOptions of_devices;
-  auto* devices =
-      app.add_subcommand("devices", "List plugins, loaded or refused and why, and their devices");
-  devices->add_flag("--json", of_devices.as_json, "Print one JSON object");
-  devices->add_flag("--strict", of_devices.strict,
-                    "Exit with 1 also if a plugin is refused or cannot open a device");
-  devices
-      ->add_option("--limit", of_devices.limit,
-                   "Seconds that a backend may take to open its devices (default: 60)")
-      ->check(CLI::Range(1u, 86400u));
-  devices->callback([&] { good = tenon::tools::list_devices(of_devices); });
-
-  auto* plugin = app.add_subcommand("plugin", "Look at a plugin")->require_subcommand(1);
-  std::string plugin_file;
-  auto* check = plugin->add_subcommand(
-      "check", "Say what is right and wrong about a plugin, without running any of it");
-  check->add_option("FILE", plugin_file, "The library, or the manifest (*.tenon.json)")->required();
-  check->callback([&] { good = tenon::tools::check_plugin_file(plugin_file); });
-
+  add_devices(app, good);
+  add_plugin(app, good);
 #ifdef TENON_HAS_CONFORMANCE
   tenon::tools::add_conformance(app, good);
 #else
@@ -62,14 +79,7 @@ int run(int argc, char** argv) {
   int status = 0;
   tenon::tools::add_checkpoint(app, status);
   tenon::tools::add_program(app);
-
-  auto* data = app.add_subcommand("data", "Data sets")->require_subcommand(1);
-  std::string name, folder;
-  auto* fetch = data->add_subcommand("fetch", "Download a data set and check it");
-  fetch->add_option("NAME", name, "fashion-mnist")->required();
-  fetch->add_option("DIR", folder, "Where to put it")->required();
-  fetch->callback([&] { tenon::tools::fetch_data(name, folder); });
-
+  add_data(app);
   app.footer(tenon::tools::environment_help());  // last, or the commands would have it, too
   try {
     app.parse(argc, argv);

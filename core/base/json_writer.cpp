@@ -13,7 +13,7 @@ void append_in_json(std::string& to, char c) {
     to += '\\';
     to += c;
   } else if (static_cast<unsigned char>(c) < 0x20) {
-    fmt::format_to(std::back_inserter(to), "\\u{:04x}", static_cast<unsigned char>(c));
+    to += fmt::format("\\u{:04x}", static_cast<unsigned char>(c));
   } else {
     to += c;
   }
@@ -49,13 +49,13 @@ JsonWriter& JsonWriter::text(std::string_view value) {
 
 JsonWriter& JsonWriter::number(int64_t value) {
   separate();
-  fmt::format_to(std::back_inserter(text_), "{}", value);
+  text_ += fmt::format("{}", value);
   return *this;
 }
 
 JsonWriter& JsonWriter::natural(uint64_t value) {
   separate();
-  fmt::format_to(std::back_inserter(text_), "{}", value);
+  text_ += fmt::format("{}", value);
   return *this;
 }
 

@@ -6,6 +6,7 @@
 #include <fmt/core.h>
 
 #include <tenon/core/base/recording.h>
+#include <tenon/core/base/short_array.h>
 #include <tenon/core/dispatch/autocast.h>
 #include <tenon/core/dispatch/cpu_fallback.h>
 #include <tenon/core/dispatch/detour.h>
@@ -42,12 +43,9 @@ Tensor hidden_copy(const Call& call, const std::string& reason, const Tensor& te
 // contiguous copies that the call needs are owned here.
 class Arguments {
  public:
-  Arguments(const Op& op, Inputs inputs, const Tensor* out) : count_(inputs.size()) {
-    if (count_ > std::size(in_place_)) {
-      heap_.resize(count_);
-      used_ = heap_.data();
-    }
-    std::copy(inputs.begin(), inputs.end(), used_);
+  Arguments(const Op& op, Inputs inputs, const Tensor* out)
+      : count_(inputs.size()), used_(inputs.size()) {
+    std::copy(inputs.begin(), inputs.end(), used_.data());
     for (size_t i = 0; i < count_; ++i)
       if (used_[i] && !used_[i]->defined())
         throw ValueError(fmt::format("{}: {} is an undefined tensor{}", op.name,
@@ -58,7 +56,7 @@ class Arguments {
   }
 
   Device device() const { return device_; }
-  Inputs used() const { return {used_, count_}; }
+  Inputs used() const { return {&used_[0], count_}; }
   void make_contiguous(const Call& call, const PlanEntry& entry) {
     for (size_t i = 0; i < count_; ++i)
       if (used_[i])
@@ -84,9 +82,7 @@ class Arguments {
   }
 
   size_t count_;
-  const Tensor* in_place_[8];
-  const Tensor** used_ = in_place_;
-  std::vector<const Tensor*> heap_;
+  ShortArray<const Tensor*, 8> used_;
   std::vector<Tensor> owned_;
   Device device_;
 };
@@ -120,14 +116,8 @@ struct Work {
 // `versions` are those of the inputs, or null.
 [[gnu::always_inline]] inline void queue_plan(const Work& work, const uint64_t* versions) {
   auto& [context, entry, inputs, outputs, scalars, shape, outputs_hold_values] = work;
-  constexpr size_t in_place = 24;
-  void* buffer[in_place];
-  std::vector<void*> heap;
-  void** pointers = buffer;
-  if (inputs.size() + outputs.size() > in_place) {
-    heap.resize(inputs.size() + outputs.size());
-    pointers = heap.data();
-  }
+  ShortArray<void*, 24> array(inputs.size() + outputs.size());
+  void** const pointers = array.data();
   for (size_t i = 0; i < inputs.size(); ++i) {
     pointers[i] = data_of(inputs[i]);
     if (inputs[i]) context.stream->tell_of(await_values(context, *impl_of(*inputs[i]).storage));
@@ -164,9 +154,11 @@ struct Work {
 // The versions have to be known before the run is queued. What is recorded runs again with other
 // values, so there they are unknown.
 [[gnu::noinline]] void launch_with_versions(const Work& work) {
-  std::vector<uint64_t> versions;
-  for (auto* t : work.inputs) versions.push_back(t ? impl_of(*t).storage->values_number() : 0);
-  queue_plan(work, work.context.stream->own_capture() ? nullptr : versions.data());
+  if (work.context.stream->own_capture()) return queue_plan(work, nullptr);
+  ShortArray<uint64_t, 8> versions(work.inputs.size());
+  for (size_t i = 0; i < work.inputs.size(); ++i)
+    versions[i] = work.inputs[i] ? impl_of(*work.inputs[i]).storage->values_number() : 0;
+  queue_plan(work, versions.data());
 }
 
 // Queues the plan.

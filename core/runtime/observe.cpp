@@ -133,7 +133,8 @@ tn_error* run_watched(const Launch& launch, tn_run& args, const PathNode* path) 
 
 void Gradient::begin(const char* op) {
   fmt::memory_buffer name;  // names of usual lengths need no allocation
-  fmt::format_to(fmt::appender(name), "{} (gradient)", op);
+  for (const std::string_view part : {std::string_view(op), std::string_view(" (gradient)")})
+    name.append(part);
   name.push_back('\0');
   began_ = Clock::now();
   part_.emplace(name.data());

@@ -38,12 +38,7 @@ Adam::Adam(const char* name, bool decoupled, const std::vector<ParamGroup<AdamOp
 
 void Adam::check_options(size_t group) const {
   const AdamOptions& o = options_[group];
-  require_not_negative(o.lr, "lr");
-  for (size_t i = 0; i < o.betas.size(); ++i)
-    require(o.betas[i] >= 0 && o.betas[i] < 1, i ? "betas[1]" : "betas[0]", o.betas[i],
-            "at least 0 and below 1");
-  require_not_negative(o.eps, "eps");
-  require_not_negative(o.weight_decay, "weight_decay");
+  require_adam_options(o.lr, o.betas, o.eps, o.weight_decay);
 }
 
 void Adam::step() {

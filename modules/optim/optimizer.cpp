@@ -106,6 +106,15 @@ void Optimizer::require_fraction(double value, const char* what) const {
   require(value >= 0 && value < 1, what, value, "at least 0 and below 1");
 }
 
+void Optimizer::require_adam_options(double lr, const std::array<double, 2>& betas, double eps,
+                                     double weight_decay) const {
+  require_not_negative(lr, "lr");
+  require_fraction(betas[0], "betas[0]");
+  require_fraction(betas[1], "betas[1]");
+  require_not_negative(eps, "eps");
+  require_not_negative(weight_decay, "weight_decay");
+}
+
 void Optimizer::zero_grad(bool set_to_none) {
   NoGrad guard;
   for (auto& group : groups_)

@@ -206,6 +206,9 @@ class TENON_API Optimizer {
   void require_not_negative(double value, const char* what) const;
   // Throws the same unless the number is at least 0 and below 1.
   void require_fraction(double value, const char* what) const;
+  // The same for the options that Adam and its variants share.
+  void require_adam_options(double lr, const std::array<double, 2>& betas, double eps,
+                            double weight_decay) const;
 
  private:
   void add_to_bucket(const Tensor& param, const Tensor& grad, State& state,

@@ -12,11 +12,7 @@ RAdam::RAdam(const std::vector<ParamGroup<RAdamOptions>>& groups) : OptimizerOf(
 
 void RAdam::check_options(size_t group) const {
   const auto& o = options_[group];
-  require_not_negative(o.lr, "lr");
-  require_fraction(o.betas[0], "betas[0]");
-  require_fraction(o.betas[1], "betas[1]");
-  require_not_negative(o.eps, "eps");
-  require_not_negative(o.weight_decay, "weight_decay");
+  require_adam_options(o.lr, o.betas, o.eps, o.weight_decay);
 }
 
 void RAdam::step() {

@@ -1,5 +1,5 @@
-// Matrix products of the cuda plugin beyond the table of conformance/cases: views that start at any
-// address, what is no number, and TF32.
+// Matrix products of the cuda plugin beyond the table of conformance/cases: NaN and infinity in
+// every dtype, and TF32.
 #include <tenon/core/ops/linalg.h>
 #include <tenon/core/ops/shape.h>
 
@@ -17,8 +17,7 @@ const Device cuda = "cuda:0";
 
 double tolerance_of(DType t) { return t == f64 ? 1e-12 : t == f32 ? 2e-5 : t == f16 ? 4e-3 : 3e-2; }
 
-// f(a, b) with a and b made by views of samples, on the device and in f64 on the CPU from the same
-// rounded values.
+// f(samples) on the device, and in f64 on the CPU from the same rounded values.
 void compare(const std::string& what, DType dtype,
              const std::function<Tensor(const std::vector<Tensor>&)>& f,
              const std::vector<Tensor>& samples) {
@@ -45,17 +44,6 @@ void compare_all(const std::string& what,
 Tensor multiply(const std::vector<Tensor>& v) { return matmul(v[0], v[1]); }
 
 }  // namespace
-
-BOOST_AUTO_TEST_CASE(views_that_start_anywhere) {
-  for (int64_t start : {0, 1, 2, 3, 5, 8})
-    compare_all("start " + std::to_string(start),
-                [=](auto& v) {
-                  Tensor a = v[0].narrow(0, start, 24).reshape({4, 6}),
-                         b = v[1].narrow(0, start, 30).reshape({6, 5});
-                  return linear(a, b.t(), v[2].narrow(0, start, 5));
-                },
-                {sample({40}), sample({40}, 1), sample({20}, 2)});
-}
 
 BOOST_AUTO_TEST_CASE(not_numbers_pass) {
   const double nan = std::nan(""), inf = HUGE_VAL;

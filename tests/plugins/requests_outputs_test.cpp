@@ -6,7 +6,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include <tenon/plugins/sdk/requests/activation.h>
-#include <tenon/plugins/sdk/requests/conv.h>
+#include <tenon/plugins/sdk/requests/convolution.h>
 #include <tenon/plugins/sdk/requests/indexing.h>
 #include <tenon/plugins/sdk/requests/linalg.h>
 #include <tenon/plugins/sdk/requests/loss.h>

@@ -5,13 +5,13 @@
 #include <boost/test/unit_test.hpp>
 
 #include <tenon/plugins/sdk/formulas.h>
-#include <tenon/plugins/sdk/requests/conv.h>
+#include <tenon/plugins/sdk/requests/convolution.h>
 #include <tenon/plugins/sdk/requests/indexing.h>
 #include <tenon/plugins/sdk/requests/linalg.h>
 #include <tenon/plugins/sdk/requests/loss.h>
 #include <tenon/plugins/sdk/requests/normalization.h>
 #include <tenon/plugins/sdk/requests/pointwise.h>
-#include <tenon/plugins/sdk/requests/pool.h>
+#include <tenon/plugins/sdk/requests/pooling.h>
 #include <tenon/plugins/sdk/requests/random.h>
 #include <tenon/plugins/sdk/requests/reduction.h>
 

@@ -186,8 +186,8 @@ BOOST_AUTO_TEST_CASE(one_thread_queues_while_others_wait) {
     for (int i = 0; i < 100; ++i) a = a + 1.0;
     held->let_go();
   }
-  // Whoever waits for what was queued after it hears of it, and so does this thread. Whoever waits
-  // for what was queued before may.
+  // A wait for work that was queued after the failure reports it, and so does this thread's. A wait
+  // for work that was queued before may report it.
   BOOST_TEST((failures >= 4 && failures <= 8), failures.load());
   require_error<Error>([&] { a.wait(); }, "an accident");
   BOOST_TEST(a.sum().item() == 1010.0);

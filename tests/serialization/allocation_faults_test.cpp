@@ -323,8 +323,8 @@ struct IsPlain {
 
 }  // namespace
 
-// The child of the test below: its first save, which is the first that HDF5 hears of, has few bytes
-// more than the process has now.
+// The child of the test below: its first save, and so the first call of HDF5, has few bytes more
+// than the process has now.
 BOOST_FIXTURE_TEST_CASE(save_with_little_memory, Save, *boost::unit_test::disabled()) {
   const char* bytes = std::getenv(kLimitVariable);
   BOOST_REQUIRE(bytes);

@@ -192,6 +192,12 @@ inline T sum_row(int64_t n, F&& f) {
       n, [&](int64_t i, auto part, Vec<T>(&acc)[1]) { acc[0] += f(i, part); })[0]);
 }
 
+// Adds up 0 * x, which is NaN if an element is not finite.
+template <class T>
+bool all_finite(const T* x, int64_t n) {
+  return sum_row<T>(n, [&](int64_t i, auto part) { return load(x + i, part) * T(0); }) == 0;
+}
+
 // Mean of a row and sum of squared distances from it. The mean that was rounded is corrected by the
 // mean distance from it, so that a row of equal elements has no distances at all.
 struct RowMoments {

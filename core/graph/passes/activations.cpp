@@ -1,6 +1,6 @@
 // Activations become part of the product, convolution or batch norm whose result they take.
 #include <tenon/core/graph/passes/folding.h>
-#include <tenon/core/ops/pointwise/activations.h>
+#include <tenon/core/ops/pointwise/finish.h>
 
 namespace tenon::graph {
 

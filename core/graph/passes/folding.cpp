@@ -6,7 +6,7 @@
 #include <tenon/core/graph/passes/folding.h>
 #include <tenon/core/graph/passes/pointwise_layout.h>
 #include <tenon/core/layout.h>
-#include <tenon/core/ops/pointwise/activations.h>
+#include <tenon/core/ops/pointwise/finish.h>
 
 namespace tenon::graph {
 

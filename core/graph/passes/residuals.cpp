@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include <tenon/core/graph/passes/folding.h>
-#include <tenon/core/ops/pointwise/activations.h>
+#include <tenon/core/ops/pointwise/finish.h>
 #include <tenon/core/ops/pointwise/fused.h>
 
 namespace tenon::graph {

@@ -4,7 +4,7 @@
 #include <tenon/core/extent.h>
 #include <tenon/core/ops/convolution/conv.h>
 #include <tenon/core/ops/convolution/window.h>
-#include <tenon/core/ops/pointwise/activations.h>
+#include <tenon/core/ops/pointwise/finish.h>
 #include <tenon/core/ops/reduction.h>
 #include <tenon/core/ops/rules.h>
 #include <tenon/core/ops/shape.h>

@@ -8,7 +8,7 @@
 #include <tenon/core/ops/linalg.h>
 #include <tenon/core/ops/linalg/precision.h>
 #include <tenon/core/ops/pointwise.h>
-#include <tenon/core/ops/pointwise/activations.h>
+#include <tenon/core/ops/pointwise/finish.h>
 #include <tenon/core/ops/reduction.h>
 #include <tenon/core/ops/rules.h>
 #include <tenon/core/ops/shape.h>

@@ -4,6 +4,7 @@
 
 #include <tenon/core/dispatch/replica.h>
 #include <tenon/core/extent.h>
+#include <tenon/core/format.h>
 #include <tenon/core/ops/arithmetic.h>
 #include <tenon/core/ops/convolution/window.h>
 #include <tenon/core/ops/indexing.h>
@@ -16,6 +17,43 @@
 namespace tenon {
 
 namespace {
+
+// ---- the operator ----
+
+void adaptive_avg_pool2d_backward_gradient(const GradContext& c, Grads g) {
+  const Shape& pooled = c.input_shape(0);
+  g[0] = adaptive_avg_pool2d(c.grad(), {pooled[2], pooled[3]});
+}
+const Op adaptive_avg_pool2d_backward_op{{
+    .name = "adaptive_avg_pool2d_backward",
+    .infer = infer_given_shape,
+    .gradient = adaptive_avg_pool2d_backward_gradient,
+}};
+
+void infer_adaptive_avg_pool2d(Infer& infer) {
+  infer.require_dtype(is_floating_point(dtype_of(infer.in(0))), 0, "a floating type");
+  Shape shape = shape_of(infer.in(0)), size = infer.attrs.get_list("output_size");
+  if (shape[2] == 0 || shape[3] == 0)
+    infer.shape_error(fmt::format("{} are empty", described_planes(2, shape)));
+  shape[2] = size[0];
+  shape[3] = size[1];
+  infer.output(dtype_of(infer.in(0)), shape);
+}
+void adaptive_avg_pool2d_gradient(const GradContext& c, Grads g) {
+  g[0] = run_as(c.input_shape(0), adaptive_avg_pool2d_backward_op, {&c.grad()}, no_attrs,
+                c.input_format(0));
+}
+const Op adaptive_avg_pool2d_op{{
+    .name = "adaptive_avg_pool2d",
+    .infer = infer_adaptive_avg_pool2d,
+    .gradient = adaptive_avg_pool2d_gradient,
+    .keeps_format = 1,
+    .core_attr = "output_size",
+}};
+
+Tensor adaptive_average_planes(const Tensor& x, int64_t height, int64_t width) {
+  return run(adaptive_avg_pool2d_op, {&x}, Attrs().set("output_size", Shape{height, width}));
+}
 
 // ---- the average ----
 

@@ -14,6 +14,36 @@ namespace tenon {
 
 namespace {
 
+// ---- the operator: linear, so the gradient of its gradient is the average again ----
+
+Tensor average(const Tensor& x, const Attrs& attrs);
+
+void avg_pool2d_backward_gradient(const GradContext& c, Grads g) {
+  g[0] = average(c.grad(), c.attrs);
+}
+const Op avg_pool2d_backward_op{{
+    .name = "avg_pool2d_backward",
+    .infer = infer_given_shape,
+    .gradient = avg_pool2d_backward_gradient,
+}};
+
+void infer_avg_pool2d(Infer& infer) {
+  infer.output(dtype_of(infer.in(0)), pooled_shape(infer, false));
+}
+void avg_pool2d_gradient(const GradContext& c, Grads g) {
+  g[0] = run_as(c.input_shape(0), avg_pool2d_backward_op, {&c.grad()}, c.attrs, c.input_format(0));
+}
+const Op avg_pool2d_op{{
+    .name = "avg_pool2d",
+    .infer = infer_avg_pool2d,
+    .gradient = avg_pool2d_gradient,
+    .keeps_format = 1,
+}};
+
+Tensor average(const Tensor& x, const Attrs& attrs) { return run(avg_pool2d_op, {&x}, attrs); }
+
+// ---- windows of other dimensions and divisors ----
+
 Tensor average_lines(const Tensor& x, const PoolWindows& windows, bool count_include_pad) {
   return squeeze(average_planes(unsqueeze(x, 2), windows.over(-1, 0), count_include_pad), 2);
 }
@@ -103,6 +133,10 @@ Tensor lp_pool(const char* op, const Tensor& x, double p, const Size& kernel, co
 }
 
 }  // namespace
+
+Tensor average_planes(const Tensor& x, const PoolWindows& windows, bool count_include_pad) {
+  return average(x, windows.attrs().set("count_include_pad", count_include_pad));
+}
 
 Tensor avg_pool1d(const Tensor& x, Single kernel_size, const AvgPool1dOptions& options) {
   return avg_pool_sized("avg_pool1d", x, kernel_size, options);

@@ -1,4 +1,4 @@
-// The operators that pool planes (core/ops/pooling.h), and the sizes of what they give.
+// The windows of poolings and the sizes of their results (core/ops/pooling.h).
 #include <tenon/core/format.h>
 #include <tenon/core/ops/convolution/window.h>
 #include <tenon/core/ops/pooling.h>
@@ -9,15 +9,10 @@
 
 namespace tenon {
 
-namespace {
-
-// "the planes of an input of shape (2, 3, 0, 5)".
-std::string described(size_t dims, const Shape& x) {
+std::string described_planes(size_t dims, const Shape& x) {
   constexpr const char* parts[] = {"lines", "planes", "volumes"};
   return fmt::format("the {} of an input of shape {}", parts[dims - 1], x);
 }
-
-}  // namespace
 
 // ---- windows ----
 
@@ -69,7 +64,7 @@ std::string PoolWindows::count(Shape& x, bool dilated) const {
   const Shape whole = x;
   const size_t first = x.size() - dims();
   for (size_t d = 0; d < dims(); ++d)
-    if (x[first + d] == 0) return fmt::format("{} are empty", described(dims(), x));
+    if (x[first + d] == 0) return fmt::format("{} are empty", described_planes(dims(), x));
   for (size_t d = 0; d < dims(); ++d) {
     int64_t& size = x[first + d];
     const int64_t extent = size;
@@ -104,71 +99,6 @@ Shape pooled_shape(Infer& infer, bool dilated) {
   return shape;
 }
 
-namespace {
-
-// ---- average: linear, so the gradient of its gradient is the average again ----
-
-Tensor average(const Tensor& x, const Attrs& attrs);
-
-void avg_pool2d_backward_gradient(const GradContext& c, Grads g) {
-  g[0] = average(c.grad(), c.attrs);
-}
-const Op avg_pool2d_backward_op{{
-    .name = "avg_pool2d_backward",
-    .infer = infer_given_shape,
-    .gradient = avg_pool2d_backward_gradient,
-}};
-
-void infer_avg_pool2d(Infer& infer) {
-  infer.output(dtype_of(infer.in(0)), pooled_shape(infer, false));
-}
-void avg_pool2d_gradient(const GradContext& c, Grads g) {
-  g[0] = run_as(c.input_shape(0), avg_pool2d_backward_op, {&c.grad()}, c.attrs, c.input_format(0));
-}
-const Op avg_pool2d_op{{
-    .name = "avg_pool2d",
-    .infer = infer_avg_pool2d,
-    .gradient = avg_pool2d_gradient,
-    .keeps_format = 1,
-}};
-
-Tensor average(const Tensor& x, const Attrs& attrs) { return run(avg_pool2d_op, {&x}, attrs); }
-
-// ---- average of windows that follow from the output's size ----
-
-void adaptive_avg_pool2d_backward_gradient(const GradContext& c, Grads g) {
-  const Shape& pooled = c.input_shape(0);
-  g[0] = adaptive_avg_pool2d(c.grad(), {pooled[2], pooled[3]});
-}
-const Op adaptive_avg_pool2d_backward_op{{
-    .name = "adaptive_avg_pool2d_backward",
-    .infer = infer_given_shape,
-    .gradient = adaptive_avg_pool2d_backward_gradient,
-}};
-
-void infer_adaptive_avg_pool2d(Infer& infer) {
-  infer.require_dtype(is_floating_point(dtype_of(infer.in(0))), 0, "a floating type");
-  Shape shape = shape_of(infer.in(0)), size = infer.attrs.get_list("output_size");
-  if (shape[2] == 0 || shape[3] == 0)
-    infer.shape_error(fmt::format("{} are empty", described(2, shape)));
-  shape[2] = size[0];
-  shape[3] = size[1];
-  infer.output(dtype_of(infer.in(0)), shape);
-}
-void adaptive_avg_pool2d_gradient(const GradContext& c, Grads g) {
-  g[0] = run_as(c.input_shape(0), adaptive_avg_pool2d_backward_op, {&c.grad()}, no_attrs,
-                c.input_format(0));
-}
-const Op adaptive_avg_pool2d_op{{
-    .name = "adaptive_avg_pool2d",
-    .infer = infer_adaptive_avg_pool2d,
-    .gradient = adaptive_avg_pool2d_gradient,
-    .keeps_format = 1,
-    .core_attr = "output_size",
-}};
-
-}  // namespace
-
 Tensor batched(const char* op, const Tensor& x, size_t dims) {
   require_tensor(op, x);
   if (!is_floating_point(dtype_of(x)))
@@ -186,19 +116,11 @@ void require_elements(const char* op, const Tensor& x, size_t dims) {
   const Shape& shape = shape_of(x);
   for (size_t d = shape.size() - dims; d < shape.size(); ++d)
     if (shape[d] == 0)
-      throw ShapeError(fmt::format("{}: {} are empty", op, described(dims, shape)));
+      throw ShapeError(fmt::format("{}: {} are empty", op, described_planes(dims, shape)));
 }
 
 Tensor unbatched(const Tensor& y, const Tensor& x) {
   return y.defined() && shape_of(y).size() > shape_of(x).size() ? squeeze(y, 0) : y;
-}
-
-Tensor average_planes(const Tensor& x, const PoolWindows& windows, bool count_include_pad) {
-  return average(x, windows.attrs().set("count_include_pad", count_include_pad));
-}
-
-Tensor adaptive_average_planes(const Tensor& x, int64_t height, int64_t width) {
-  return run(adaptive_avg_pool2d_op, {&x}, Attrs().set("output_size", Shape{height, width}));
 }
 
 }  // namespace tenon

@@ -47,6 +47,9 @@ struct PoolWindows {
 // attribute `dilation`, if `dilated`.
 Shape pooled_shape(Infer& infer, bool dilated);
 
+// Returns "the planes of an input of shape (2, 3, 0, 5)"; of 1 or 3 dimensions, lines or volumes.
+std::string described_planes(size_t dims, const Shape& x);
+
 // Checks the dtype and the number of dimensions of the input of a pooling over the last `dims`, and
 // returns it with a batch dimension.
 Tensor batched(const char* op, const Tensor& x, size_t dims);
@@ -58,7 +61,6 @@ Tensor unbatched(const Tensor& y, const Tensor& x);
 // Poolings of planes (n, c, h, w). Indices are those in a plane, and undefined unless wanted.
 ValuesIndices max_planes(const Tensor& x, const PoolWindows& windows, bool indices);
 Tensor average_planes(const Tensor& x, const PoolWindows& windows, bool count_include_pad);
-Tensor adaptive_average_planes(const Tensor& x, int64_t height, int64_t width);
 
 // The indices in volumes (n, c, d, h, w) of what was chosen first from each plane, at the places
 // `inner` (n, c d, h', w'), and then from all planes, at the places `outer` (n, c, d', h' w').

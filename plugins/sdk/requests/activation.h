@@ -35,7 +35,7 @@ struct ActivationRequest {
 };
 
 inline ActivationRequest ActivationRequest::after(const Request& request, size_t own) {
-  // core/ops/pointwise/activations.cpp repeats it.
+  // core/ops/pointwise/finish.cpp repeats it.
   static constexpr struct {
     std::string_view op;
     size_t scalars;

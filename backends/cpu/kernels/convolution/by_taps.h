@@ -8,12 +8,6 @@
 
 namespace tenon::cpu {
 
-// Adds up 0 * x, which is NaN if an element is not finite.
-template <class T>
-bool all_finite(const T* x, int64_t n) {
-  return sum_row<T>(n, [&](int64_t i, auto part) { return load(x + i, part) * T(0); }) == 0;
-}
-
 // Calls f(output pixel, input pixel) for each window that has tap (i, j) on the image, and
 // beside(output pixel) for each that has it on padding.
 template <class F, class G>

@@ -10,7 +10,7 @@
 
 #include <vector>
 
-#include <tenon/plugins/sdk/requests/conv.h>
+#include <tenon/plugins/sdk/requests/convolution.h>
 
 #include "kernels/convolution/pack.h"
 #include "kernels/pointwise/finish.h"
@@ -54,7 +54,7 @@ constexpr int64_t round_line(int64_t n) {
 }
 
 template <class T>
-inline void copy_row(const T* from, int64_t n, T* to) {
+inline void copy_elements(const T* from, int64_t n, T* to) {
   int64_t i = 0;
   for (; i + kWidth<T> <= n; i += kWidth<T>) store(to + i, load(from + i));
   if (i < n) store_part(to + i, load_part(from + i, n - i), n - i);
@@ -94,7 +94,7 @@ void split_planes(const ConvShape& s, int64_t first_row, int64_t out_rows, const
                    const T* from = x + y * s.w + column;
                    zero_row(low, to);
                    if (s.sw == 1) {
-                     copy_row(from, high - low, to + low);
+                     copy_elements(from, high - low, to + low);
                    } else {
                      for (int64_t q = low; q < high; ++q) to[q] = from[(q - low) * s.sw];
                    }
@@ -113,7 +113,7 @@ void join_planes(const ConvShape& s, const T* planes, T* x) {
                    if (y < 0) return;
                    const T* from = planes + row * s.pitch + low;
                    T* to = x + y * s.w + column;
-                   if (s.sw == 1) return copy_row(from, high - low, to);
+                   if (s.sw == 1) return copy_elements(from, high - low, to);
                    for (int64_t q = 0; q < high - low; ++q) to[q * s.sw] = from[q];
                  });
 }
@@ -122,7 +122,7 @@ void join_planes(const ConvShape& s, const T* planes, T* x) {
 template <class T>
 void spread_rows(const ConvShape& s, int64_t padded, const T* g, T* to) {
   for (int64_t y = 0; y < s.oh; ++y) {
-    copy_row(g + y * s.ow, s.ow, to + y * s.pitch);
+    copy_elements(g + y * s.ow, s.ow, to + y * s.pitch);
     int64_t end = y + 1 < s.oh ? (y + 1) * s.pitch : padded;
     zero_row(end - y * s.pitch - s.ow, to + y * s.pitch + s.ow);
   }

@@ -224,7 +224,7 @@ void ConvForward<T>::run_over_pixels(const T* planes, const T* packed, const T* 
       int64_t row = q / s_.pitch, column = q % s_.pitch,
               stop = std::min(end, row * s_.pitch + s_.ow);
       for (int64_t k = 0; q < stop && k < s_.og; ++k)
-        copy_row(tile + k * wide_ + q - p, stop - q, y + k * plane + row * s_.ow + column);
+        copy_elements(tile + k * wide_ + q - p, stop - q, y + k * plane + row * s_.ow + column);
       q = (row + 1) * s_.pitch;
     }
   }

@@ -270,8 +270,8 @@ Bidiagonal<T> make_bidiagonal(T* a, int64_t n) {
   Bidiagonal<T> result;
   result.diagonal.resize(static_cast<size_t>(n));
   result.beside.resize(static_cast<size_t>(n));
-  for (int64_t first = 0; first < n; first += kPanel)
-    BidiagonalPanel<T>(a, n, first, std::min(kPanel, n - first), result).reduce();
+  for (int64_t first = 0; first < n; first += kReflectorPanel)
+    BidiagonalPanel<T>(a, n, first, std::min(kReflectorPanel, n - first), result).reduce();
   return result;
 }
 

@@ -153,8 +153,8 @@ template <class T>
 ReflectorBlocks<T> blocked_qr(T* a, int64_t m, int64_t n) {
   ReflectorBlocks<T> blocks;
   const int64_t k = std::min(m, n);
-  for (int64_t j = 0; j < k; j += kPanel) {
-    ReflectorBlock<T>& block = blocks.emplace_back(j, m - j, std::min(kPanel, k - j));
+  for (int64_t j = 0; j < k; j += kReflectorPanel) {
+    ReflectorBlock<T>& block = blocks.emplace_back(j, m - j, std::min(kReflectorPanel, k - j));
     const int64_t count = block.count();
     for (int64_t i = j; i < m; ++i)
       for (int64_t c = 0; c < count; ++c) block.vector(c)[i - j] = a[i * n + j + c];

@@ -13,7 +13,7 @@
 namespace tenon::cpu {
 
 // How many columns are reduced before the rest of the matrix is updated.
-inline constexpr int64_t kPanel = 32;
+inline constexpr int64_t kReflectorPanel = 32;
 
 // Makes the contiguous x (n) into v except v[0], whose place gets the only element of H x that is
 // not 0, as make_reflector does. Returns tau.

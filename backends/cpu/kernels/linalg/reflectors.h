@@ -20,10 +20,6 @@
 
 namespace tenon::cpu {
 
-bool all_finite(auto* x, int64_t n) {
-  return std::all_of(x, x + n, [](auto v) { return std::isfinite(v); });
-}
-
 template <class T>
 T dot(const T* a, const T* b, int64_t n) {
   using Vector = Eigen::Map<const Eigen::Matrix<T, Eigen::Dynamic, 1>>;

@@ -188,7 +188,7 @@ ReflectorBlocks<T> make_tridiagonal(T* a, int64_t n, double* diagonal, double* b
   ReflectorBlocks<T> blocks;
   int64_t size = n;
   while (size > 1) {
-    const int64_t count = std::min(kPanel, size - 1);
+    const int64_t count = std::min(kReflectorPanel, size - 1);
     blocks.push_back(TridiagonalPanel<T>(a, n, size, count).reduce(diagonal, beside));
     size -= count;
   }

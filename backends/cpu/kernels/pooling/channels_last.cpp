@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include <tenon/plugins/sdk/requests/pool.h>
+#include <tenon/plugins/sdk/requests/pooling.h>
 
 namespace tenon::cpu {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include <tenon/plugins/sdk/requests/pool.h>
+#include <tenon/plugins/sdk/requests/pooling.h>
 
 #include "runtime/common.h"
 #include "simd/packet.h"

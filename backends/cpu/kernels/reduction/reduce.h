@@ -45,11 +45,11 @@ struct Reducer {
   void (*fold_halves)(void* acc, const void* x, int64_t stride, int64_t rows, int64_t n) = nullptr;
 };
 
-class Reduction {
+class ReductionWalk {
  public:
   // For tensors of these dtypes.
-  Reduction(const ReduceShape& shape, const Reducer& reducer, double parameter, tn_dtype x,
-            tn_dtype y);
+  ReductionWalk(const ReduceShape& shape, const Reducer& reducer, double parameter, tn_dtype x,
+                tn_dtype y);
   uint64_t workspace_bytes() const;
   uint64_t cost_ns() const;
   void run(const tn_run& run) const;

@@ -27,8 +27,8 @@ ReduceShape::Place ReduceShape::locate(int64_t i, int rank) const {
   return place;
 }
 
-Reduction::Reduction(const ReduceShape& shape, const Reducer& reducer, double parameter, tn_dtype x,
-                     tn_dtype y)
+ReductionWalk::ReductionWalk(const ReduceShape& shape, const Reducer& reducer, double parameter,
+                             tn_dtype x, tn_dtype y)
     : s_(shape),
       r_(reducer),
       parameter_(parameter),
@@ -43,17 +43,17 @@ Reduction::Reduction(const ReduceShape& shape, const Reducer& reducer, double pa
   columns_ ? plan_columns() : plan_rows();
 }
 
-uint64_t Reduction::workspace_bytes() const {
+uint64_t ReductionWalk::workspace_bytes() const {
   return partials_ ? static_cast<uint64_t>(s_.outputs * chunks_ * r_.acc_size) : 0;
 }
 
-uint64_t Reduction::cost_ns() const {
+uint64_t ReductionWalk::cost_ns() const {
   double outputs = static_cast<double>(s_.outputs),
          elements = outputs * static_cast<double>(s_.count);
   return 30 + static_cast<uint64_t>(0.25 * elements + (columns_ ? 1.0 : 10.0) * outputs);
 }
 
-void Reduction::run(const tn_run& run) const {
+void ReductionWalk::run(const tn_run& run) const {
   auto* x = static_cast<const char*>(run.inputs[0]);
   auto* y = static_cast<char*>(run.outputs[0]);
   auto* partial = static_cast<char*>(run.workspace);
@@ -62,7 +62,7 @@ void Reduction::run(const tn_run& run) const {
 }
 
 // partial[chunk][output], outputs in the order of the kept dimensions by stride.
-void Reduction::finish_partials(char* y, char* partial) const {
+void ReductionWalk::finish_partials(char* y, char* partial) const {
   const int64_t most = kRowBytes / r_.acc_size;
   parallel_for(s_.outputs, std::max<int64_t>(1, kGrain / chunks_),
                [&](int64_t begin, int64_t end, uint32_t) {
@@ -75,7 +75,8 @@ void Reduction::finish_partials(char* y, char* partial) const {
                });
 }
 
-void Reduction::finish(char* y, int64_t y_offset, int64_t step, const void* acc, int64_t n) const {
+void ReductionWalk::finish(char* y, int64_t y_offset, int64_t step, const void* acc,
+                           int64_t n) const {
   y += y_offset * out_size_;
   if (!round_) return r_.finish(y, step, acc, n, s_.count, parameter_);
   alignas(64) char wide[kMaxRounded * 4], rounded[kMaxRounded * 2];
@@ -90,7 +91,7 @@ void Reduction::finish(char* y, int64_t y_offset, int64_t step, const void* acc,
 // Calls f(i, n, place) for outputs [begin, end), up to `most` of the innermost kept dimension at a
 // time: they lie at `place` and in steps of that dimension's strides.
 template <class F>
-void Reduction::for_outputs(int64_t begin, int64_t end, int64_t most, F&& f) const {
+void ReductionWalk::for_outputs(int64_t begin, int64_t end, int64_t most, F&& f) const {
   const int64_t inner = innermost().size;
   for (int64_t i = begin, n; i < end; i += n) {
     n = std::min({most, end - i, inner == end ? end - i : inner - i % inner});
@@ -101,7 +102,7 @@ void Reduction::for_outputs(int64_t begin, int64_t end, int64_t most, F&& f) con
 // Calls f(offset, stride, n) for rows [begin, end) of the first `rank` reduced dimensions, n of
 // which lie in one of them.
 template <class F>
-void Reduction::for_rows(int rank, int64_t begin, int64_t end, F&& f) const {
+void ReductionWalk::for_rows(int rank, int64_t begin, int64_t end, F&& f) const {
   while (begin < end) {
     int64_t offset = 0, rest = begin, run = 1, step = 0;
     for (int d = rank; d-- > 0;) {
@@ -121,7 +122,7 @@ void Reduction::for_rows(int rank, int64_t begin, int64_t end, F&& f) const {
 
 // ---- Rows: one output after the other
 
-void Reduction::plan_rows() {
+void ReductionWalk::plan_rows() {
   int last = s_.reduced_rank - 1;
   row_ = last < 0 ? 1 : s_.reduced[last].size;
   step_ = last < 0 ? 1 : s_.reduced[last].x_stride;
@@ -135,7 +136,8 @@ void Reduction::plan_rows() {
 }
 
 // Rows of x[r * stride, r * stride + n * step_) into acc[r].
-void Reduction::fold_rows(char* acc, const char* x, int64_t stride, int64_t rows, int64_t n) const {
+void ReductionWalk::fold_rows(char* acc, const char* x, int64_t stride, int64_t rows,
+                              int64_t n) const {
   const bool as_it_is = !widen_ || r_.fold_halves;
   const auto fold = widen_ && r_.fold_halves ? r_.fold_halves : r_.fold;
   if (step_ == 1 && as_it_is) return fold(acc, x, stride, rows, n);
@@ -152,7 +154,7 @@ void Reduction::fold_rows(char* acc, const char* x, int64_t stride, int64_t rows
     }
 }
 
-void Reduction::fold_chunk(char* acc, const char* x, int64_t chunk) const {
+void ReductionWalk::fold_chunk(char* acc, const char* x, int64_t chunk) const {
   if (s_.count == 0) return;
   int64_t begin = chunk % pieces_ * kChunk, n = std::min(kChunk, row_ - begin),
           first = chunk / pieces_ * group_;
@@ -166,7 +168,7 @@ void Reduction::fold_chunk(char* acc, const char* x, int64_t chunk) const {
 }
 
 // All chunks of one output.
-void Reduction::fold_output(char* acc, const char* x) const {
+void ReductionWalk::fold_output(char* acc, const char* x) const {
   alignas(64) char chunk_acc[64];
   fold_chunk(acc, x, 0);
   for (int64_t c = 1; c < chunks_; ++c) {
@@ -176,7 +178,7 @@ void Reduction::fold_output(char* acc, const char* x) const {
   }
 }
 
-void Reduction::run_short_rows(const char* x, char* y) const {
+void ReductionWalk::run_short_rows(const char* x, char* y) const {
   parallel_for(s_.outputs, kGrain / (row_ + 1), [&](int64_t begin, int64_t end, uint32_t) {
     alignas(64) char acc[kAccBytes];
     for (int64_t i = begin; i < end; i += cols_) {
@@ -188,7 +190,7 @@ void Reduction::run_short_rows(const char* x, char* y) const {
   });
 }
 
-void Reduction::run_rows(const char* x, char* y, char* partial) const {
+void ReductionWalk::run_rows(const char* x, char* y, char* partial) const {
   if (short_rows_) return run_short_rows(x, y);
   if (partials_)
     return parallel_for(s_.outputs * chunks_, std::max<int64_t>(1, kGrain / (s_.count / chunks_)),
@@ -217,7 +219,7 @@ void Reduction::run_rows(const char* x, char* y, char* partial) const {
 
 // ---- Columns: a block of outputs side by side
 
-void Reduction::plan_columns() {
+void ReductionWalk::plan_columns() {
   rows_ = s_.count;
   row_ = s_.kept[s_.kept_rank - 1].size;
   across_ = (row_ + cols_ - 1) / cols_;
@@ -233,7 +235,8 @@ void Reduction::plan_columns() {
 }
 
 // x[r * stride + k] into acc[k], for all of the rows.
-void Reduction::add_rows(char* acc, const char* x, int64_t stride, int64_t rows, int64_t n) const {
+void ReductionWalk::add_rows(char* acc, const char* x, int64_t stride, int64_t rows,
+                             int64_t n) const {
   if (!widen_) return r_.add(acc, x, stride, rows, n);
   constexpr int64_t tile = 512, few = 4;
   alignas(64) float wide[few * tile];
@@ -246,7 +249,7 @@ void Reduction::add_rows(char* acc, const char* x, int64_t stride, int64_t rows,
     }
 }
 
-void Reduction::add_chunk(char* acc, const char* x, int64_t n, int64_t chunk) const {
+void ReductionWalk::add_chunk(char* acc, const char* x, int64_t n, int64_t chunk) const {
   const int64_t begin = chunk * group_, end = std::min(rows_, begin + group_);
   r_.init(acc, n * together_);
   if (together_ == 1)
@@ -261,7 +264,7 @@ void Reduction::add_chunk(char* acc, const char* x, int64_t n, int64_t chunk) co
   for (int64_t t = 1; t < together_; ++t) r_.combine(acc, acc + t * n * r_.acc_size, n);
 }
 
-void Reduction::run_columns(const char* x, char* y, char* partial) const {
+void ReductionWalk::run_columns(const char* x, char* y, char* partial) const {
   int64_t blocks = s_.outputs / row_ * across_,
           elements = std::min(row_, cols_) * std::min(rows_, group_);
   parallel_for(blocks * chunks_, std::max<int64_t>(1, kGrain / (elements + 16)),
@@ -291,8 +294,8 @@ tn_plan* reduction_plan(const Request& request, const Reducer& reducer, double p
   if (static_cast<int64_t>(sdk::dtype_size(computed_as(y.dtype))) != reducer.out_size)
     refuse_dtype(y.dtype);
   if (sdk::numel(y) == 0) return empty_plan();
-  Reduction reduction(ReduceShape(x, sdk::reduced_dims(request)), reducer, parameter, x.dtype,
-                      y.dtype);
+  ReductionWalk reduction(ReduceShape(x, sdk::reduced_dims(request)), reducer, parameter, x.dtype,
+                          y.dtype);
   return sdk::make_plan([reduction](const tn_run& run) { reduction.run(run); },
                         {reduction.workspace_bytes(), reduction.cost_ns()});
 }

@@ -2,7 +2,7 @@
 // dilation and number of groups, and the same bits in every run; not fast.
 #pragma once
 
-#include <tenon/plugins/sdk/requests/conv.h>
+#include <tenon/plugins/sdk/requests/convolution.h>
 
 #include "runtime/common.h"
 

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include <tenon/plugins/sdk/requests/conv.h>
+#include <tenon/plugins/sdk/requests/convolution.h>
 
 #include "vendor/dnn.h"
 

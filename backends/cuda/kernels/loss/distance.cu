@@ -69,8 +69,8 @@ tn_plan* make_distance(const tn_device& device, const Request& request,
                        const sdk::DistanceRequest& r) {
   std::vector<int64_t> dims(request.input(0).rank);
   for (size_t d = 0; d < dims.size(); ++d) dims[d] = static_cast<int64_t>(d);
-  const Reduction<SumOfPairs<D, T>> reduction(device, ReduceShape(request.input(0), dims),
-                                              r.divisor);
+  const ReductionWalk<SumOfPairs<D, T>> reduction(device, ReduceShape(request.input(0), dims),
+                                                  r.divisor);
   return make_plan(
       [reduction, r](const tn_run& run) {
         reduction.run(run.stream, run.inputs[0], run.outputs[0], run.workspace, run.inputs[1],

@@ -162,7 +162,7 @@ __global__ void __launch_bounds__(kBlock)
 
 template <class T>
 tn_plan* plan_forward(const tn_device& device, const BatchNorm& s) {
-  const Reduction<MomentsOfChannel<T>> reduction(device, by_channel(s));
+  const ReductionWalk<MomentsOfChannel<T>> reduction(device, by_channel(s));
   const auto moments_bytes = static_cast<uint64_t>(s.c) * sizeof(Moments),
              own_bytes = static_cast<uint64_t>(2 * s.c) * sizeof(T);
   auto body = [=](const tn_run& run) {
@@ -291,7 +291,7 @@ __global__ void __launch_bounds__(kBlock)
 
 template <class T>
 tn_plan* plan_backward(const tn_device& device, const BatchNorm& s, bool sums_wanted) {
-  const Reduction<GradSums<T>> reduction(device, by_channel(s));
+  const ReductionWalk<GradSums<T>> reduction(device, by_channel(s));
   const auto sums_bytes = static_cast<uint64_t>(s.c) * sizeof(PairSums);
   const auto coefficients_bytes =
       (static_cast<uint64_t>(s.c) * sizeof(Coefficients<T>) + 63) / 64 * 64;

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include <tenon/plugins/sdk/requests/pool.h>
+#include <tenon/plugins/sdk/requests/pooling.h>
 
 #include "device/block_reduce.h"
 #include "runtime/common.h"

@@ -47,7 +47,7 @@ tn_plan* make(tn_device* device, const Request& request) {
   if (sdk::numel(request.output(0)) == 0) return empty_plan();
   return with_number(sdk::byte_for_bool(r.dtype), [&]<class T>(T) {
     const ReduceShape shape(request.input(0), {static_cast<int64_t>(r.dim)});
-    return reduction_plan(Reduction<Argument<T, Largest>>(*device, shape));
+    return reduction_plan(ReductionWalk<Argument<T, Largest>>(*device, shape));
   });
 }
 

@@ -194,10 +194,10 @@ __global__ void __launch_bounds__(kBlock) reduce_partials(ReduceArgs a, ReduceOp
 
 // Prepared for one shape and device.
 template <class R>
-class Reduction {
+class ReductionWalk {
  public:
   using In = typename R::In;
-  Reduction(const tn_device& device, const ReduceShape& shape, double parameter = 0)
+  ReductionWalk(const tn_device& device, const ReduceShape& shape, double parameter = 0)
       : a_(plan_reduction(device, shape, R::kLoad, parameter)) {}
 
   uint64_t workspace_bytes() const {
@@ -236,7 +236,7 @@ class Reduction {
 
 // The plan of a reduction of input 0 to output 0.
 template <class R>
-tn_plan* reduction_plan(const Reduction<R>& reduction) {
+tn_plan* reduction_plan(const ReductionWalk<R>& reduction) {
   return make_plan(
       [reduction](const tn_run& run) {
         reduction.run(run.stream, run.inputs[0], run.outputs[0], run.workspace);
@@ -252,7 +252,7 @@ tn_plan* reduction_plan(const tn_device& device, const Request& request, double 
   if (sdk::dtype_size(y.dtype) != sizeof(typename R::Out)) refuse_dtype(y.dtype);
   if (sdk::numel(y) == 0) return empty_plan();
   return reduction_plan(
-      Reduction<R>(device, ReduceShape(x, sdk::reduced_dims(request)), parameter));
+      ReductionWalk<R>(device, ReduceShape(x, sdk::reduced_dims(request)), parameter));
 }
 
 }  // namespace tenon::cuda

@@ -10,7 +10,7 @@
 #include <array>
 #include <vector>
 
-#include <tenon/plugins/sdk/requests/conv.h>
+#include <tenon/plugins/sdk/requests/convolution.h>
 
 #include "runtime/common.h"
 

@@ -5,7 +5,7 @@
 #include <map>
 #include <utility>
 
-#include <tenon/plugins/sdk/requests/pool.h>
+#include <tenon/plugins/sdk/requests/pooling.h>
 
 #include "runtime/common.h"
 

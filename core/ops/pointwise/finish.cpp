@@ -6,7 +6,7 @@
 #include <tenon/core/base/module_path.h>
 #include <tenon/core/error.h>
 #include <tenon/core/format.h>
-#include <tenon/core/ops/pointwise/activations.h>
+#include <tenon/core/ops/pointwise/finish.h>
 
 namespace tenon {
 
