@@ -11,8 +11,9 @@
 
 namespace tenon::cpu {
 
-// How many rows and vectors of a result are kept in registers at a time.
-inline constexpr int kTileRows = kVectorBytes == 64 ? 6 : 2, kTileVectors = 4;
+// How many rows and vectors of a result are kept in registers at a time, with an element of each row
+// and one vector of the panel: all of 16 registers, or all but one of 32.
+inline constexpr int kTileRows = kVectorBytes == 64 ? 6 : 3, kTileVectors = 4;
 template <class T>
 inline constexpr int64_t kPanel = kTileVectors * kWidth<T>;
 template <class T, int Rows, int Vectors = kTileVectors>
@@ -29,14 +30,14 @@ inline void add_tile(int64_t depth, const T* a, int64_t a_row, int64_t a_col, co
 #pragma GCC unroll 4
     for (int v = 0; v < Vectors; ++v) sums[r][v] = tile[r][v];
   for (int64_t k = 0; k < depth; ++k, panel += step, a += a_col) {
-    Vec<T> b[Vectors];
-#pragma GCC unroll 4
-    for (int v = 0; v < Vectors; ++v) b[v] = load(panel + v * kWidth<T>);
+    Vec<T> x[Rows];
 #pragma GCC unroll 6
-    for (int r = 0; r < Rows; ++r) {
-      const Vec<T> x = splat<T>(a[r * a_row]);
+    for (int r = 0; r < Rows; ++r) x[r] = splat<T>(a[r * a_row]);
 #pragma GCC unroll 4
-      for (int v = 0; v < Vectors; ++v) sums[r][v] += x * b[v];
+    for (int v = 0; v < Vectors; ++v) {
+      const Vec<T> b = load(panel + v * kWidth<T>);
+#pragma GCC unroll 6
+      for (int r = 0; r < Rows; ++r) sums[r][v] += x[r] * b;
     }
   }
 #pragma GCC unroll 6
