@@ -8,7 +8,7 @@ namespace tenon::conformance {
 
 // The version of the set of operators. It goes up when one is added, is at another level, or takes
 // more than before. levels_test fails where the table has changed and this number has not.
-inline constexpr int kOperatorSet = 6;
+inline constexpr int kOperatorSet = 7;
 
 enum class Level {
   required,    // a decomposition, or one of the models below, needs it, and nothing can replace it

@@ -44,6 +44,13 @@ void transpose_tile(T* dst, int64_t dst_row, const T* src, int64_t src_col, int6
       dst[r * dst_row + c] = src[c * src_col + r];
 }
 
+// dst[c] = last[-c]
+template <class T>
+void reverse_row(T* __restrict dst, const T* __restrict last, int64_t cols) {
+  const T* first = last - (cols - 1);
+  for (int64_t c = 0; c < cols; ++c) dst[c] = first[cols - 1 - c];
+}
+
 template <class T>
 void move(T* dst, int64_t dst_row, int64_t dst_col, const T* src, int64_t src_row, int64_t src_col,
           int64_t rows, int64_t cols) {
@@ -57,6 +64,8 @@ void move(T* dst, int64_t dst_row, int64_t dst_col, const T* src, int64_t src_ro
     }
   } else if (dst_col == 1 && src_row == 1) {
     transpose_tile(dst, dst_row, src, src_col, rows, cols);
+  } else if (dst_col == 1 && src_col == -1) {
+    for (int64_t r = 0; r < rows; ++r) reverse_row(dst + r * dst_row, src + r * src_row, cols);
   } else if (dst_col == 1 && src_col == 0) {
     for (int64_t r = 0; r < rows; ++r) std::fill_n(dst + r * dst_row, cols, src[r * src_row]);
   } else {

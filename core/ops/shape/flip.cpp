@@ -12,7 +12,12 @@ namespace {
 void flip_gradient(const GradContext& c, Grads g) {
   g[0] = flip(c.grad(), c.attrs.get_list("dims"));
 }
-void execute_flip(const Call& call, Outputs& out) {
+void infer_flip(Infer& infer) {
+  const auto rank = static_cast<int64_t>(shape_of(infer.in(0)).size());
+  for (int64_t dim : infer.attrs.get_list("dims")) wrap_dim(dim, rank, "flip");
+  infer.output(dtype_of(infer.in(0)), shape_of(infer.in(0)));
+}
+void decompose_flip(const Call& call, Outputs& out) {
   Tensor x = call.in(0);
   for (int64_t d : call.attrs.get_list("dims")) {
     const TensorOptions options{.dtype = i64, .device = x.device()};
@@ -20,7 +25,13 @@ void execute_flip(const Call& call, Outputs& out) {
   }
   out.push_back(x);
 }
-const Op flip_op{{.name = "flip", .gradient = flip_gradient, .execute = execute_flip}};
+const Op flip_op{{
+    .name = "flip",
+    .infer = infer_flip,
+    .gradient = flip_gradient,
+    .decompose = decompose_flip,
+    .decomposes_halves = true,
+}};
 
 // Writes the parts that the shift separates, along dimension d and those behind it.
 void write_shifted(const Tensor& to, const Tensor& from, const Shape& shifts, size_t d) {
@@ -33,13 +44,26 @@ void write_shifted(const Tensor& to, const Tensor& from, const Shape& shifts, si
 }
 
 void roll_gradient(const GradContext& c, Grads g);
-void execute_roll(const Call& call, Outputs& out) {
+void infer_roll(Infer& infer) {
+  const Shape &shape = shape_of(infer.in(0)), shifts = infer.attrs.get_list("shifts");
+  bool fits = shifts.size() == shape.size();
+  for (size_t d = 0; fits && d < shape.size(); ++d) fits = shifts[d] >= 0 && shifts[d] <= shape[d];
+  if (!fits) infer.shape_error(fmt::format("shifts {} of a tensor of shape {}", shifts, shape));
+  infer.output(dtype_of(infer.in(0)), shape);
+}
+void decompose_roll(const Call& call, Outputs& out) {
   const Tensor& x = call.in(0);
   Tensor result = allocate_tensor(shape_of(x), dtype_of(x), x.device());
   write_shifted(result, x, call.attrs.get_list("shifts"), 0);
   out.push_back(result);
 }
-const Op roll_op{{.name = "roll", .gradient = roll_gradient, .execute = execute_roll}};
+const Op roll_op{{
+    .name = "roll",
+    .infer = infer_roll,
+    .gradient = roll_gradient,
+    .decompose = decompose_roll,
+    .decomposes_halves = true,
+}};
 
 // `shifts` has a number for each dimension, from 0 to its size.
 void roll_gradient(const GradContext& c, Grads g) {

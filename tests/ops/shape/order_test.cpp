@@ -65,6 +65,53 @@ BOOST_AUTO_TEST_CASE(long_lines_move_by_any_number_of_elements) {
     }
 }
 
+// Of contiguous and of other tensors, along dimensions that are rows of packets, parts of rows, and
+// the ones outside of them.
+BOOST_AUTO_TEST_CASE(shifts_along_several_dimensions) {
+  constexpr int64_t planes = 3, rows = 37, cols = 133;
+  const Tensor x = numbered({planes, rows, cols}),
+               turned = x.transpose(1, 2).contiguous().transpose(1, 2),
+               sparse = cat({x, x}, 2).narrow(2, 0, cols);
+  for (DType dtype : {u8, f16, f32, f64})
+    for (const Shape& by : {Shape{1, 0, 0}, Shape{0, 5, 0}, Shape{2, 36, 132}, Shape{0, 0, 64},
+                            Shape{1, 0, 7}, Shape{0, 37, 0}}) {
+      const Tensor expected =
+          x.index_select(0, (arange(0, planes) - by[0] + planes).remainder(planes).to(i64))
+              .index_select(1, (arange(0, rows) - by[1] + rows).remainder(rows).to(i64))
+              .index_select(2, (arange(0, cols) - by[2] + cols).remainder(cols).to(i64))
+              .to(dtype);
+      const std::vector<double> values = expected.to(f64).to_vector<double>();
+      for (const Tensor& from : {x, turned, sparse}) {
+        const Tensor y = from.to(dtype).roll(by, {0, 1, 2});
+        BOOST_TEST(y.to(f64).to_vector<double>() == values,
+                   "shifts " << by[0] << " " << by[1] << " " << by[2]);
+      }
+    }
+}
+
+// Lines that fill vectors and lines that do not, in elements of each size.
+BOOST_AUTO_TEST_CASE(lines_from_back_to_front) {
+  for (DType dtype : {u8, bf16, f32, f64})
+    for (int64_t length : {1, 2, 15, 16, 17, 63, 65, 1031, 70001}) {
+      const int64_t rows = length > 2000 ? 2 : 5;
+      const Tensor x = numbered({rows, length}).remainder(101),
+                   turned = x.t().contiguous().t().to(dtype);
+      const auto values = x.to_vector<double>();
+      for (const Shape& dims : {Shape{1}, Shape{0}, Shape{0, 1}}) {
+        const bool up = dims[0] == 0, back = dims[dims.size() - 1] == 1;
+        std::vector<double> expected(values.size());
+        for (int64_t r = 0; r < rows; ++r)
+          for (int64_t c = 0; c < length; ++c)
+            expected[static_cast<size_t>((up ? rows - 1 - r : r) * length +
+                                         (back ? length - 1 - c : c))] =
+                values[static_cast<size_t>(r * length + c)];
+        for (const Tensor& from : {x.to(dtype), turned})
+          BOOST_TEST(from.flip(dims).to(f64).to_vector<double>() == expected,
+                     rows << " lines of " << length);
+      }
+    }
+}
+
 BOOST_AUTO_TEST_CASE(diagonals_share_storage_and_copies_do_not) {
   const Tensor x = numbered({3, 4});
   x.diagonal(-1).fill_(9);
