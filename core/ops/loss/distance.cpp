@@ -1,5 +1,5 @@
 // Losses of differences (core/ops/loss.h): squares, absolute values, and what is a square near 0
-// and linear beyond. Their mean and their sum are operators that walk through memory once, and so
+// and linear beyond. Their values, mean and sum are operators that walk through memory once, and so
 // are the gradients of these.
 #include <limits>
 
@@ -28,17 +28,18 @@ void require_alike_from(const Infer& infer, size_t first) {
 
 void infer_distance(Infer& infer) {
   require_alike_from(infer, 0);
-  infer.output(infer.in(0).dtype, {});
+  const TensorDesc& x = infer.in(0);
+  infer.output(x.dtype, infer.attrs.get_string("reduction") == "none" ? x.shape : Shape());
 }
 
-// Inputs g, x and y, and a number: g number slope(x - y), of one g.
+// Inputs g, x and y, and a number: g number slope(x - y), of one g or of one for each element.
 void infer_distance_backward(Infer& infer) {
   require_alike_from(infer, 1);
   const TensorDesc &g = infer.in(0), &x = infer.in(1);
   infer.require_dtype(g.dtype == x.dtype, 0, "the dtype of x", x.dtype);
-  if (!g.shape.empty())
-    infer.shape_error(
-        fmt::format("the gradient has shape {}, but the loss is one number", g.shape));
+  if (!g.shape.empty() && !(g.shape == x.shape))
+    infer.shape_error(fmt::format(
+        "the gradient has shape {}, but the loss is one number or has shape {}", g.shape, x.shape));
   infer.output(x.dtype, x.shape);
 }
 
@@ -77,14 +78,18 @@ void distance_gradient(const GradContext& c, Grads g) {
 template <class D>
 void decompose_distance(const Call& call, Outputs& out) {
   const Tensor values = D::composed_value(call.in(0) - call.in(1), limit_of<D>(call, 0));
-  out.push_back(call.attrs.get_string("reduction") == "mean" ? mean(values) : sum(values));
+  const auto reduction = call.attrs.get_string("reduction");
+  out.push_back(reduction == "none" ? values : reduction == "mean" ? mean(values) : sum(values));
 }
 
 template <class D>
 void distance_backward_gradient(const GradContext& c, Grads g) {
   const Tensor d = c.input(1) - c.input(2);
   const double number = c.scalars[0].value.f, limit = limit_of<D>(c, 1);
-  if (c.needs(0)) g[0] = sum(c.grad() * D::slope(d, limit)) * number;
+  if (c.needs(0)) {
+    const Tensor each = c.grad() * D::slope(d, limit);
+    g[0] = (c.input_shape(0).empty() ? sum(each) : each) * number;
+  }
   if (!c.needs(1) && !c.needs(2)) return;
   const Tensor bent = D::bent(c.grad(), c.input(0) * number, d, limit);
   if (c.needs(1)) g[1] = bent;
@@ -208,12 +213,12 @@ const Op smooth_l1_loss_backward_op{
     distance_backward_spec<SmoothL1Distance>("smooth_l1_loss_backward")};
 const Op& SmoothL1Distance::backward() { return smooth_l1_loss_backward_op; }
 
-// Whether the operator computes the loss: one number of two tensors whose elements lie alike.
+// Whether the operator computes the loss: two tensors whose elements lie alike, without weights.
 bool is_distance_of_one_walk(const Tensor& x, const Tensor& y, Reduction reduction,
                              const Tensor& weight) {
-  return (reduction == Reduction::mean || reduction == Reduction::sum) && !weight.defined() &&
-         is_floating_point(dtype_of(x)) && dtype_of(x) == dtype_of(y) &&
-         shape_of(x) == shape_of(y) && x.is_contiguous() && y.is_contiguous();
+  return reduction != Reduction::batchmean && !weight.defined() && is_floating_point(dtype_of(x)) &&
+         dtype_of(x) == dtype_of(y) && shape_of(x) == shape_of(y) && x.is_contiguous() &&
+         y.is_contiguous();
 }
 
 // With weights, the mean of mse_loss and l1_loss is by their sum.

@@ -2,6 +2,7 @@
 // and checked once for every plugin. All tensors are contiguous.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 
@@ -112,10 +113,13 @@ struct DistanceRequest {
   bool backward;
   // What the sum is divided by; 1 for a gradient, whose factor is scalar 0 of the run.
   double divisor;
+  // Whether each element has a loss, or g a value of its own; otherwise there is one of them, and
+  // strides of g, if it has any, are 0.
+  bool each;
 
   // Reads "mse_loss", "l1_loss", "huber_loss", "smooth_l1_loss" or "…_backward" of one of these.
-  // Throws TN_CODE_INVALID_ARGUMENT if tensors do not fit together, and TN_CODE_UNSUPPORTED for the
-  // reduction "none" and for tensors that are not contiguous.
+  // Throws TN_CODE_INVALID_ARGUMENT if tensors do not fit together, and TN_CODE_UNSUPPORTED for
+  // tensors that are not contiguous, except a g whose strides are 0.
   static DistanceRequest from(const Request& request);
 
   // Returns whether there is a limit.
@@ -134,22 +138,29 @@ inline DistanceRequest DistanceRequest::from(const Request& request) {
                                                   : Distance::smooth_l1;
   const bool backward = op.ends_with("_backward");
   auto &x = request.input(backward), &y = request.input(backward + 1), &out = request.output(0);
-  DistanceRequest r{x.dtype, numel(x), kind, backward, 1};
+  DistanceRequest r{x.dtype, numel(x), kind, backward, 1, false};
   if (y.dtype != r.dtype || out.dtype != r.dtype || !same_shape(x, y))
     invalid("x and y have one dtype and one shape, {}, found {}", shape_text(x), shape_text(y));
   require_contiguous(x);
   require_contiguous(y);
   require_contiguous(out);
-  const tn_tensor_desc& number = backward ? request.input(0) : out;
-  if (number.dtype != r.dtype || numel(number) != 1)
-    invalid("the loss and its gradient are one number of {}", dtype_name(r.dtype));
+  const tn_tensor_desc& loss = backward ? request.input(0) : out;
+  const bool is_one = numel(loss) == 1;
+  if (loss.dtype != r.dtype || !(is_one || same_shape(loss, x)))
+    invalid("the loss and its gradient are one number of {}, or one for each element",
+            dtype_name(r.dtype));
   require_scalars(request, static_cast<uint32_t>(backward) + (r.has_limit() ? 1 : 0));
   if (backward) {
     if (!same_shape(out, x)) invalid("the output has the shape of x");
+    const bool repeats =
+        std::all_of(loss.strides, loss.strides + loss.rank, [](int64_t s) { return s == 0; });
+    r.each = !is_one && !repeats;
+    if (r.each) require_contiguous(loss);
     return r;
   }
   const Reduction reduction = loss_reduction(request);
-  if (reduction == Reduction::none) unsupported("{} has no reduction \"none\"", request.op());
+  r.each = reduction == Reduction::none;
+  if (r.each ? !same_shape(loss, x) : !is_one) invalid("the loss does not fit its reduction");
   if (reduction == Reduction::mean) r.divisor = static_cast<double>(r.n);
   return r;
 }

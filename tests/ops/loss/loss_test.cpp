@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include <tenon/core/autograd/autograd.h>
 #include <tenon/core/ops/indexing.h>
@@ -319,6 +321,53 @@ BOOST_AUTO_TEST_CASE(nll_loss_without_classes) {
   require_values(nll_loss(scores, ignored, {.reduction = Reduction::none}), {3}, {0, 0, 0});
   BOOST_TEST(std::isnan(nll_loss(scores, ignored).item()));
   require_error<IndexError>([&] { nll_loss(scores, ints({-100, 0, -100}, {3})).wait(); }, "gather");
+}
+
+// More elements than one thread takes, and gradients that differ from one to the next.
+BOOST_AUTO_TEST_CASE(a_loss_for_each_of_many_elements) {
+  constexpr int64_t n = 40003;
+  const double limit = 0.75;
+  const Tensor a = sample({n}) * 3, b = sample({n}, 1.9), weights = sample({n}, 0.7);
+  for (DType dtype : {f64, f32, bf16, f16}) {
+    const double near = dtype == f64 ? 1e-12 : dtype == f32 ? 1e-5 : dtype == f16 ? 0.02 : 0.1;
+    const Tensor t = b.to(dtype), g = weights.to(dtype);
+    const auto check = [&](const char* name, auto loss, auto value, auto slope) {
+      Tensor x = a.to(dtype).clone().requires_grad_(), y = t.clone().requires_grad_();
+      const Tensor each = loss(x, y);
+      sum(each * g).backward();
+      const auto xs = x.detach().to(f64).to_vector<double>(), ys = t.to(f64).to_vector<double>(),
+                 gs = g.to(f64).to_vector<double>();
+      std::vector<double> losses, slopes, opposite;
+      for (size_t i = 0; i < xs.size(); ++i) {
+        losses.push_back(value(xs[i] - ys[i]));
+        slopes.push_back(gs[i] * slope(xs[i] - ys[i]));
+        opposite.push_back(-slopes.back());
+      }
+      BOOST_TEST_CONTEXT(name << " in " << dtype) {
+        require_values(each.detach().to(f64), {n}, losses, near);
+        require_values(x.grad().to(f64), {n}, slopes, near);
+        require_values(y.grad().to(f64), {n}, opposite, near);
+      }
+    };
+    const auto none = Reduction::none;
+    check(
+        "mse_loss", [&](auto& x, auto& y) { return mse_loss(x, y, none); },
+        [](double d) { return d * d; }, [](double d) { return 2 * d; });
+    check(
+        "l1_loss", [&](auto& x, auto& y) { return l1_loss(x, y, none); },
+        [](double d) { return std::abs(d); },
+        [](double d) { return d > 0   ? 1.0
+                              : d < 0 ? -1.0
+                                      : 0.0; });
+    const auto clamped = [=](double d) { return std::min(limit, std::max(-limit, d)); };
+    const auto huber = [=](double d) { return clamped(d) * (d - clamped(d) / 2); };
+    check(
+        "huber_loss", [&](auto& x, auto& y) { return huber_loss(x, y, none, limit); }, huber,
+        clamped);
+    check(
+        "smooth_l1_loss", [&](auto& x, auto& y) { return smooth_l1_loss(x, y, none, limit); },
+        [=](double d) { return huber(d) / limit; }, [=](double d) { return clamped(d) / limit; });
+  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

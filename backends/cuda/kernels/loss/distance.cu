@@ -1,4 +1,4 @@
-// Losses of differences: their sum or mean, and the gradient of that, each in one walk.
+// Losses of differences: their values, sum or mean, and the gradient of that, each in one walk.
 #include <tenon/plugins/sdk/requests/loss.h>
 
 #include "kernels/pointwise/pointwise.h"
@@ -80,6 +80,32 @@ tn_plan* make_distance(const tn_device& device, const Request& request,
 }
 
 template <class D, class T>
+struct DistanceValue {
+  T limit;
+  __device__ T operator()(T x, T y) const { return D::value(x - y, limit); }
+};
+
+using ValuesStart = void (*)(const Loop<3>& loop, const tn_run& run, double limit);
+
+template <class D, class T>
+void start_distance_values(const Loop<3>& loop, const tn_run& run, double limit) {
+  using C = Computed<T>;
+  using Op = DistanceValue<D, C>;
+  loop.run<Op, T>(run.stream, Op{static_cast<C>(limit)}, run.outputs[0], operand<T>(run.inputs[0]),
+                  operand<T>(run.inputs[1]));
+}
+
+template <class D>
+tn_plan* make_distance_values(const Request& request, const sdk::DistanceRequest& r) {
+  static constexpr auto starts =
+      float_starts([]<class T>(Type<T>) -> ValuesStart { return start_distance_values<D, T>; });
+  const ValuesStart start = starts.pick(r.dtype);
+  if (r.n == 0) return empty_plan();
+  return make_plan([loop = loop_over(request, &request.input(0), &request.input(1)), start,
+                    r](const tn_run& run) { start(loop, run, r.limit(run)); });
+}
+
+template <class D, class T>
 struct DistanceSlope {
   T number, limit;
   __device__ T operator()(T g, T x, T y) const { return g * number * D::slope(x - y, limit); }
@@ -102,8 +128,8 @@ tn_plan* make_distance_backward(const Request& request, const sdk::DistanceReque
       float_starts([]<class T>(Type<T>) -> DistanceStart { return start_distance_backward<D, T>; });
   const DistanceStart start = starts.pick(r.dtype);
   if (r.n == 0) return empty_plan();
-  tn_tensor_desc g = request.input(1);  // one value for all elements
-  std::fill_n(g.strides, g.rank, 0);
+  tn_tensor_desc g = request.input(r.each ? 0 : 1);
+  if (!r.each) std::fill_n(g.strides, g.rank, 0);  // one value for all elements
   return make_plan([loop = loop_over(request, &g, &request.input(1), &request.input(2)), start,
                     r](const tn_run& run) { start(loop, run, r.limit(run)); });
 }
@@ -112,6 +138,7 @@ template <class D>
 tn_plan* make_distance_plan(const tn_device& device, const Request& request,
                             const sdk::DistanceRequest& r) {
   if (r.backward) return make_distance_backward<D>(request, r);
+  if (r.each) return make_distance_values<D>(request, r);
   return with_float(r.dtype, [&]<class T>(T) { return make_distance<D, T>(device, request, r); });
 }
 
