@@ -27,6 +27,14 @@ Tensor& mutate_by_one(const char* op, Tensor& target, std::initializer_list<cons
                       const Compute& compute) {
   return change_in_place({op, true, true}, target, operands, compute);
 }
+// Of addcmul and addcdiv, whose first operator multiplies `a`, which may be the target, by a value
+// other than 1.
+Tensor& mutate_scaled(const char* op, Tensor& target, const Tensor& a, const Tensor& b,
+                      Number value,
+                      Tensor (*compute)(const Tensor&, const Tensor&, const Tensor&, Number)) {
+  return change_in_place({op, true, value.f == 1}, target, {&a, &b},
+                         [&](auto& x) { return compute(x, a, b, value); });
+}
 
 }  // namespace
 
@@ -94,10 +102,10 @@ Tensor& TensorMethods::log1p_() {
   return mutate_by_one("log1p_", self(), {}, [](auto& x) { return tenon::log1p(x); });
 }
 Tensor& TensorMethods::logical_not_() {
-  return mutate("logical_not_", self(), {}, [](auto& x) { return tenon::logical_not(x); });
+  return mutate_by_one("logical_not_", self(), {}, [](auto& x) { return tenon::logical_not(x); });
 }
 Tensor& TensorMethods::bitwise_not_() {
-  return mutate("bitwise_not_", self(), {}, [](auto& x) { return tenon::bitwise_not(x); });
+  return mutate_by_one("bitwise_not_", self(), {}, [](auto& x) { return tenon::bitwise_not(x); });
 }
 Tensor& TensorMethods::tril_(int64_t diagonal) {
   return mutate("tril_", self(), {}, [&](auto& x) { return tenon::tril(x, diagonal); });
@@ -106,46 +114,53 @@ Tensor& TensorMethods::triu_(int64_t diagonal) {
   return mutate("triu_", self(), {}, [&](auto& x) { return tenon::triu(x, diagonal); });
 }
 Tensor& TensorMethods::bitwise_and_(const Tensor& b) {
-  return mutate("bitwise_and_", self(), {&b}, [&](auto& x) { return tenon::bitwise_and(x, b); });
+  return mutate_by_one("bitwise_and_", self(), {&b},
+                       [&](auto& x) { return tenon::bitwise_and(x, b); });
 }
 Tensor& TensorMethods::bitwise_or_(const Tensor& b) {
-  return mutate("bitwise_or_", self(), {&b}, [&](auto& x) { return tenon::bitwise_or(x, b); });
+  return mutate_by_one("bitwise_or_", self(), {&b},
+                       [&](auto& x) { return tenon::bitwise_or(x, b); });
 }
 Tensor& TensorMethods::bitwise_xor_(const Tensor& b) {
-  return mutate("bitwise_xor_", self(), {&b}, [&](auto& x) { return tenon::bitwise_xor(x, b); });
+  return mutate_by_one("bitwise_xor_", self(), {&b},
+                       [&](auto& x) { return tenon::bitwise_xor(x, b); });
 }
 Tensor& TensorMethods::remainder_(const Tensor& b) {
-  return mutate("remainder_", self(), {&b}, [&](auto& x) { return tenon::remainder(x, b); });
+  return mutate_by_one("remainder_", self(), {&b}, [&](auto& x) { return tenon::remainder(x, b); });
 }
 Tensor& TensorMethods::remainder_(Number b) {
-  return mutate("remainder_", self(), {}, [&](auto& x) { return tenon::remainder(x, b); });
+  return mutate_by_one("remainder_", self(), {}, [&](auto& x) { return tenon::remainder(x, b); });
 }
 Tensor& TensorMethods::fmod_(const Tensor& b) {
-  return mutate("fmod_", self(), {&b}, [&](auto& x) { return tenon::fmod(x, b); });
+  return mutate_by_one("fmod_", self(), {&b}, [&](auto& x) { return tenon::fmod(x, b); });
 }
 Tensor& TensorMethods::fmod_(Number b) {
-  return mutate("fmod_", self(), {}, [&](auto& x) { return tenon::fmod(x, b); });
+  return mutate_by_one("fmod_", self(), {}, [&](auto& x) { return tenon::fmod(x, b); });
 }
 Tensor& TensorMethods::nan_to_num_(double nan, std::optional<double> posinf,
                                    std::optional<double> neginf) {
-  return mutate("nan_to_num_", self(), {},
-                [&](auto& x) { return tenon::nan_to_num(x, nan, posinf, neginf); });
+  return mutate_by_one("nan_to_num_", self(), {},
+                       [&](auto& x) { return tenon::nan_to_num(x, nan, posinf, neginf); });
 }
 Tensor& TensorMethods::clamp_(std::optional<Number> min, std::optional<Number> max) {
-  return mutate("clamp_", self(), {}, [&](auto& x) { return tenon::clamp(x, min, max); });
+  return mutate_by_one("clamp_", self(), {}, [&](auto& x) { return tenon::clamp(x, min, max); });
 }
 Tensor& TensorMethods::clamp_min_(Number min) {
-  return mutate("clamp_min_", self(), {}, [&](auto& x) { return tenon::clamp(x, min); });
+  return mutate_by_one("clamp_min_", self(), {}, [&](auto& x) { return tenon::clamp(x, min); });
 }
 Tensor& TensorMethods::clamp_max_(Number max) {
-  return mutate("clamp_max_", self(), {},
-                [&](auto& x) { return tenon::clamp(x, std::nullopt, max); });
+  return mutate_by_one("clamp_max_", self(), {},
+                       [&](auto& x) { return tenon::clamp(x, std::nullopt, max); });
 }
 Tensor& TensorMethods::pow_(Number exponent) {
-  return mutate("pow_", self(), {}, [&](auto& x) { return tenon::pow(x, exponent); });
+  // Of other types it may be made of several operators.
+  const bool by_one = self().defined() && is_floating_point(self().dtype());
+  return change_in_place({"pow_", true, by_one}, self(), {},
+                         [&](auto& x) { return tenon::pow(x, exponent); });
 }
 Tensor& TensorMethods::pow_(const Tensor& exponent) {
-  return mutate("pow_", self(), {&exponent}, [&](auto& x) { return tenon::pow(x, exponent); });
+  return mutate_by_one("pow_", self(), {&exponent},
+                       [&](auto& x) { return tenon::pow(x, exponent); });
 }
 Tensor& TensorMethods::lerp_(const Tensor& end, double weight) {
   return mutate_by_one("lerp_", self(), {&end},
@@ -156,20 +171,19 @@ Tensor& TensorMethods::lerp_(const Tensor& end, const Tensor& weight) {
                        [&](auto& x) { return tenon::lerp(x, end, weight); });
 }
 Tensor& TensorMethods::addcmul_(const Tensor& a, const Tensor& b, Number value) {
-  return mutate("addcmul_", self(), {&a, &b},
-                [&](auto& x) { return tenon::addcmul(x, a, b, value); });
+  return mutate_scaled("addcmul_", self(), a, b, value, tenon::addcmul);
 }
 Tensor& TensorMethods::addcdiv_(const Tensor& a, const Tensor& b, Number value) {
-  return mutate("addcdiv_", self(), {&a, &b},
-                [&](auto& x) { return tenon::addcdiv(x, a, b, value); });
+  return mutate_scaled("addcdiv_", self(), a, b, value, tenon::addcdiv);
 }
 Tensor& TensorMethods::masked_fill_(const Tensor& mask, Number value) {
-  return mutate("masked_fill_", self(), {&mask},
-                [&](auto& x) { return tenon::masked_fill(x, mask, value); });
+  require_tensor("masked_fill_", self());
+  require_held("masked_fill_", self().dtype(), value);
+  return masked_fill_(mask, constant(value, self().dtype(), device_read_on(self())));
 }
 Tensor& TensorMethods::masked_fill_(const Tensor& mask, const Tensor& value) {
-  return mutate("masked_fill_", self(), {&mask, &value},
-                [&](auto& x) { return tenon::masked_fill(x, mask, value); });
+  return mutate_by_one("masked_fill_", self(), {&mask, &value},
+                       [&](auto& x) { return tenon::masked_fill(x, mask, value); });
 }
 Tensor& TensorMethods::masked_scatter_(const Tensor& mask, const Tensor& source) {
   return mutate("masked_scatter_", self(), {&mask, &source},

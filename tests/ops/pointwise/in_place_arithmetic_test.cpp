@@ -55,12 +55,23 @@ uint64_t made_by(Tensor& x, const Change& change) {
 namespace {
 
 void check_changes(int64_t rows, int64_t width) {
-  const Tensor y = rand({rows, width}), row = rand({width});
+  const Tensor y = rand({rows, width}), row = rand({width}), whole = full({width}, 3.0),
+               mask = gt(y, 0.5), filler = full({}, 7.0);
   const std::vector<Change> changes = {
       {"add_", [&](Tensor& x) { x += y; }, [&](auto& x) { return x + y; }},
       {"add_ of a row", [&](Tensor& x) { x += row; }, [&](auto& x) { return x + row; }},
       {"mul_", [](Tensor& x) { x *= 0.5; }, [](auto& x) { return x * 0.5; }},
       {"lerp_", [&](Tensor& x) { x.lerp_(y, 0.25); }, [&](auto& x) { return lerp(x, y, 0.25); }},
+      {"clamp_", [](Tensor& x) { x.clamp_(-0.5, 0.5); },
+       [](auto& x) { return clamp(x, -0.5, 0.5); }},
+      {"pow_", [](Tensor& x) { x.pow_(2); }, [](auto& x) { return pow(x, 2); }},
+      {"pow_ of a row", [&](Tensor& x) { x.pow_(whole); }, [&](auto& x) { return pow(x, whole); }},
+      {"fmod_", [](Tensor& x) { x.fmod_(0.3); }, [](auto& x) { return fmod(x, 0.3); }},
+      {"nan_to_num_", [](Tensor& x) { x.nan_to_num_(); }, [](auto& x) { return nan_to_num(x); }},
+      {"addcmul_", [&](Tensor& x) { x.addcmul_(y, row); },
+       [&](auto& x) { return addcmul(x, y, row); }},
+      {"masked_fill_", [&](Tensor& x) { x.masked_fill_(mask, filler); },
+       [&](auto& x) { return masked_fill(x, mask, filler); }},
       {"relu_", [](Tensor& x) { x.relu_(); }, [](auto& x) { return relu(x); }},
       {"exp_", [](Tensor& x) { x.exp_(); }, [](auto& x) { return exp(x); }}};
   const Tensor base = randn({rows + 4, width}), columns = randn({width, rows}),
@@ -95,6 +106,10 @@ BOOST_AUTO_TEST_CASE(what_shares_memory_or_is_converted_makes_a_new_tensor) {
   square += square.t();
   require_values(square, {2, 2}, {2, 5, 5, 8});
   square.mul_(square);
+  require_values(square, {2, 2}, {4, 25, 25, 64});
+  square.addcmul_(square, ones_like(square), 0.5);
+  require_values(square, {2, 2}, {6, 37.5, 37.5, 96});
+  square.div_(1.5);
   require_values(square, {2, 2}, {4, 25, 25, 64});
   square += square[0];
   require_values(square, {2, 2}, {8, 50, 29, 89});
