@@ -81,36 +81,53 @@ void add_up(const float* partial, int64_t runs, int64_t numel, bool bf16, void* 
   });
 }
 
-}  // namespace
-
-tn_plan* make_backward_weight(const Conv& conv) {
-  const WeightGradient gradient(conv, thread_count());
-  const bool adds_up = gradient.adds_up(), bf16 = conv.type == dnnl_bf16;
-  const auto result = adds_up ? dnnl_f32 : conv.type;
-  const int64_t result_element = adds_up ? 4 : conv.element, numel = conv.weight_numel();
-  Work work;
-  const int64_t partial =
-      adds_up ? work.reserve(static_cast<uint64_t>(gradient.image_runs * numel * 4)) : 0;
-  std::map<std::array<int64_t, 2>, Primitive> known;
+// The jobs of a plan for such a gradient, as they come into being.
+struct GradientJobs {
+  // Images whose sums a job computes, and where it reads them.
   struct Run {
     int64_t image, images;
     Argument input;
   };
-  std::vector<Run> runs;
-  SharedInputs shared(work, gradient.channel_runs);
-  const auto code = [&](int64_t images, int64_t channels) -> const Primitive& {
+
+  const Conv& conv;
+  const WeightGradient gradient;
+  const bool adds_up = gradient.adds_up();
+  const dnnl_data_type_t result = adds_up ? dnnl_f32 : conv.type;
+  const int64_t result_element = adds_up ? 4 : conv.element, numel = conv.weight_numel();
+  Work work = {};
+  // Where the sums of the first run are, if they have to be added up; those of others follow.
+  const int64_t partial =
+      adds_up ? work.reserve(static_cast<uint64_t>(gradient.image_runs * numel * 4)) : 0;
+  SharedInputs shared{work, gradient.channel_runs};
+  std::map<std::array<int64_t, 2>, Primitive> known = {};
+  double byte_ns = 0;  // of the gradient, to be copied
+
+  const Primitive& code(int64_t images, int64_t channels) {
     auto& primitive = known[{images, channels}];
     if (!primitive) primitive = conv.backward_weight(images, channels, result, gradient.on_rows());
     return primitive;
-  };
-  const auto channel_runs = [&](auto&& f) {
+  }
+  // Calls f(first, count) for the channels of each job.
+  template <class F>
+  void for_channel_runs(F&& f) const {
     for_runs(conv.o, gradient.channel_runs, conv.groups == 1 ? vector_lanes() : conv.o, f);
-  };
-  // Those that a job computes at a time.
-  const auto some_of = [&](int64_t images, int64_t channels, auto&& f) {
+  }
+  // And for those that a job computes at a time.
+  template <class F>
+  void for_some_of(int64_t images, int64_t channels, F&& f) const {
     for_runs(channels, ceil_div(channels, gradient.at_once(images, channels)),
              conv.groups == 1 ? vector_lanes() : channels, f);
-  };
+  }
+
+  std::vector<Run> runs_of_images();
+  void add_jobs(const Run& run, int64_t number);
+  void add_steps(std::vector<Step>& steps, const Run& run, int64_t number, int64_t channel,
+                 int64_t some, int64_t& scratch);
+  uint64_t cost_ns() const;
+};
+
+std::vector<GradientJobs::Run> GradientJobs::runs_of_images() {
+  std::vector<Run> runs;
   for_runs(conv.n, gradient.image_runs, 1, [&](int64_t image, int64_t images) {
     const Primitive* primitive = nullptr;
     const auto note = [&](int64_t, int64_t channels) {
@@ -119,56 +136,73 @@ tn_plan* make_backward_weight(const Conv& conv) {
         unsupported("oneDNN reads the input in several layouts");
       primitive = &other;
     };
-    channel_runs([&](int64_t, int64_t channels) { some_of(images, channels, note); });
+    for_channel_runs([&](int64_t, int64_t channels) { for_some_of(images, channels, note); });
     const Argument x{DNNL_ARG_SRC, kX, conv.x_slice(images, conv.c),
                      image * conv.x_strides[0] * conv.element};
     runs.push_back({image, images,
                     shared.in_layout(x, primitive->layout(DNNL_ARG_SRC), conv.code,
                                      images < gradient.channel_runs ? kRows : kImages)});
   });
-  shared.add_jobs(work);
-  work.next_stage();
-  int64_t number = 0;
-  double byte_ns = 0;  // of the gradient, to be copied
-  for (auto& run : runs) {
-    channel_runs([&](int64_t channel, int64_t channels) {
-      std::vector<Step> steps;
-      int64_t scratch = -1;
-      some_of(run.images, channels, [&](int64_t first, int64_t some) {
-        const Primitive& primitive = code(run.images, some);
-        const int64_t image_size = conv.o * conv.oh * conv.ow, at = channel + first;
-        const Argument g{DNNL_ARG_DIFF_DST, kGradient,
-                         gradient.on_rows() ? primitive.layout(DNNL_ARG_DIFF_DST)
-                                            : conv.y_slice(run.images, some),
-                         (run.image * image_size + at * conv.y_strides[1]) * conv.element};
-        Argument weight{DNNL_ARG_DIFF_WEIGHTS, kWeightGradient,
-                        conv.weight_slice(some, conv.cg, result),
-                        at * conv.cg * conv.taps() * result_element};
-        if (adds_up) {
-          weight.operand = kWorkspace;
-          weight.offset += partial + number * numel * result_element;
-        }
-        const Arranged y = arranged_input(work, primitive, DNNL_ARG_DIFF_DST, g),
-                       dw = gradient_at(work, primitive, weight, scratch);
-        if (!dw.copy.empty()) byte_ns = dw.copy[0].own ? 0.05 : 0.17;
-        steps.insert(steps.end(), y.copy.begin(), y.copy.end());
-        steps.push_back({primitive, {run.input, y.argument, dw.argument}});
-        steps.insert(steps.end(), dw.copy.begin(), dw.copy.end());
-      });
-      work.add(steps);
-    });
-    ++number;
+  return runs;
+}
+
+// The steps that compute the gradient of `some` channels from `channel` on. `scratch` is the job's.
+void GradientJobs::add_steps(std::vector<Step>& steps, const Run& run, int64_t number,
+                             int64_t channel, int64_t some, int64_t& scratch) {
+  const Primitive& primitive = code(run.images, some);
+  const int64_t image_size = conv.o * conv.oh * conv.ow;
+  const Argument g{
+      DNNL_ARG_DIFF_DST, kGradient,
+      gradient.on_rows() ? primitive.layout(DNNL_ARG_DIFF_DST) : conv.y_slice(run.images, some),
+      (run.image * image_size + channel * conv.y_strides[1]) * conv.element};
+  Argument weight{DNNL_ARG_DIFF_WEIGHTS, kWeightGradient, conv.weight_slice(some, conv.cg, result),
+                  channel * conv.cg * conv.taps() * result_element};
+  if (adds_up) {
+    weight.operand = kWorkspace;
+    weight.offset += partial + number * numel * result_element;
   }
-  // Input channels that fill no block go through an older kernel, unless there are few. So do
-  // channels that are groups of their own, unless the kernel is 3 x 3.
+  const Arranged y = arranged_input(work, primitive, DNNL_ARG_DIFF_DST, g),
+                 dw = gradient_at(work, primitive, weight, scratch);
+  if (!dw.copy.empty()) byte_ns = dw.copy[0].own ? 0.05 : 0.17;
+  steps.insert(steps.end(), y.copy.begin(), y.copy.end());
+  steps.push_back({primitive, {run.input, y.argument, dw.argument}});
+  steps.insert(steps.end(), dw.copy.begin(), dw.copy.end());
+}
+
+// The jobs of run `number`, of which each takes some of the channels.
+void GradientJobs::add_jobs(const Run& run, int64_t number) {
+  for_channel_runs([&](int64_t channel, int64_t channels) {
+    std::vector<Step> steps;
+    int64_t scratch = -1;
+    for_some_of(run.images, channels, [&](int64_t first, int64_t some) {
+      add_steps(steps, run, number, channel + first, some, scratch);
+    });
+    work.add(steps);
+  });
+}
+
+// Input channels that fill no block go through an older kernel, unless there are few. So do
+// channels that are groups of their own, unless the kernel is 3 x 3.
+uint64_t GradientJobs::cost_ns() const {
   const bool older = conv.is_depthwise() ? conv.kh != 3 || conv.kw != 3
                                          : conv.cg > 3 && conv.cg % vector_lanes() != 0;
   const double slower = conv.is_depthwise() ? 16 : 1.8;
-  const sdk::PlanOptions options{
-      work.workspace_bytes(),
-      conv.cost_ns(conv.padding_of_blocks() * (older ? slower : 1), byte_ns)};
+  return conv.cost_ns(conv.padding_of_blocks() * (older ? slower : 1), byte_ns);
+}
+
+}  // namespace
+
+tn_plan* make_backward_weight(const Conv& conv) {
+  GradientJobs jobs{conv, WeightGradient(conv, thread_count())};
+  const auto runs = jobs.runs_of_images();
+  jobs.shared.add_jobs(jobs.work);
+  jobs.work.next_stage();
+  int64_t number = 0;
+  for (auto& run : runs) jobs.add_jobs(run, number++);
+  const sdk::PlanOptions options{jobs.work.workspace_bytes(), jobs.cost_ns()};
   return sdk::make_plan(
-      [work = std::move(work), partial, number, numel, adds_up, bf16](const tn_run& run) {
+      [work = std::move(jobs.work), partial = jobs.partial, number, numel = jobs.numel,
+       adds_up = jobs.adds_up, bf16 = conv.type == dnnl_bf16](const tn_run& run) {
         void* const operands[] = {run.inputs[0], run.inputs[1], run.outputs[0]};
         work.run(operands, run.workspace);
         if (adds_up)
