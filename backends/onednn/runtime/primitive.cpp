@@ -242,15 +242,17 @@ void Work::next_stage() {
 Work::BoundStep Work::bind(const Step& step, int64_t scratch) const {
   BoundStep bound{step.primitive, {}, {}, step.own};
   if (step.own) {
-    for (auto& a : step.arguments) bound.bound.push_back({a.operand, a.offset, a.advance, nullptr});
+    for (auto& a : step.arguments) bound.bound.push_back({a.operand, a.offset, a.advance, {}, {}});
     return bound;
   }
-  const auto add = [&](const Argument& a) {
+  const auto place = [](const Desc& desc) {
     dnnl_memory_t made = nullptr;
-    check(dnnl_memory_create(&made, &a.desc, engine(), DNNL_MEMORY_NONE), "memory");
-    bound.bound.push_back(
-        {a.operand, a.offset, a.advance, std::unique_ptr<dnnl_memory, Release>(made)});
-    bound.arguments.push_back({a.name, made});
+    check(dnnl_memory_create(&made, &desc, engine(), DNNL_MEMORY_NONE), "memory");
+    return Place{std::unique_ptr<dnnl_memory, Release>(made)};
+  };
+  const auto add = [&](const Argument& a) {
+    bound.bound.push_back({a.operand, a.offset, a.advance, place(a.desc), place(a.desc)});
+    bound.arguments.push_back({a.name, bound.bound.back().last.memory.get()});
   };
   for (auto& a : step.arguments) add(a);
   if (const auto size = static_cast<int64_t>(step.primitive.scratch_bytes()))
@@ -274,11 +276,16 @@ void Work::run(const Job& job, std::span<void* const> operands, void* workspace)
       for (size_t i = 0; i < step.bound.size(); ++i) places[i] = place_of(step.bound[i], time);
       return step.own(places);
     }
-    for (auto& b : step.bound) {
+    for (size_t i = 0; i < step.bound.size(); ++i) {
+      const Bound& b = step.bound[i];
       void* here = place_of(b, time);
+      if (b.last.now == here) continue;
+      std::swap(b.last, b.before);
+      step.arguments[i].memory = b.last.memory.get();
       // Setting it writes zeros to the padding of blocks, every time.
-      if (b.now != here)
-        check(dnnl_memory_set_data_handle(b.memory.get(), b.now = here), "an operand's memory");
+      if (b.last.now != here)
+        check(dnnl_memory_set_data_handle(b.last.memory.get(), b.last.now = here),
+              "an operand's memory");
     }
     check(dnnl_primitive_execute(step.primitive.get(), job.stream.get(),
                                  static_cast<int>(step.arguments.size()), step.arguments.data()),
