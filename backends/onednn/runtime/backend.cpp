@@ -47,6 +47,14 @@ int64_t vector_lanes() {
   return has(dnnl_cpu_isa_avx512_core) ? 16 : has(dnnl_cpu_isa_avx2) ? 8 : 4;
 }
 
+bool is_intel() {
+#if defined(__x86_64__)
+  return __builtin_cpu_is("intel");
+#else
+  return false;
+#endif
+}
+
 dnnl_data_type_t compute_type(tn_dtype dtype) {
   switch (dtype) {
     case TN_F32:

@@ -38,6 +38,9 @@ constexpr uint16_t rectified(uint16_t y) { return y > 0x8000 && y <= 0xff80 ? 0 
 
 // Elements of f32 in a vector register that oneDNN uses on this CPU: 4, 8 or 16.
 int64_t vector_lanes();
+// Whether the processor is by Intel. What is fast there, and how much, differs from others with the
+// same instructions.
+bool is_intel();
 
 constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 

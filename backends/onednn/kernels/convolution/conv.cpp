@@ -57,7 +57,7 @@ struct Through {
     int64_t images =
         std::clamp<int64_t>(std::max(kCacheBytes, weight_bytes) / bytes, 1, part.images);
     while (part.images % images) --images;
-    return images;
+    return forward ? std::max(images, conv.least_at_once(part.images, part.channels)) : images;
   }
 };
 

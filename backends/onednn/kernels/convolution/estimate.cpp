@@ -10,6 +10,32 @@ double filled_up(int64_t channels, int64_t block) {
 }
 }  // namespace
 
+// oneDNN computes one image by itself with other code than several: for wide rows, and for many
+// channels with strides, that takes nearly twice as long on processors by Intel with AVX-512.
+int64_t Conv::least_at_once(int64_t images, int64_t out) const {
+  constexpr int64_t kWideRow = 28, kManyChannels = 192, kRows = 10, kMaxTaps = 3;
+  const bool strided = sh > 1 || sw > 1;
+  const bool differs = ow > kWideRow || (strided && out > kManyChannels && oh > kRows);
+  if (!is_intel() || vector_lanes() < 16 || type != dnnl_f32 || is_depthwise() || taps() == 1 ||
+      kw > kMaxTaps || !differs)
+    return 1;
+  for (const int64_t some : {2, 3})
+    if (images % some == 0) return some;
+  return 1;
+}
+
+// Xeons by Intel (of the third generation) do up to 90, of which oneDNN's convolutions of more than
+// one element mostly reach half and the base's two thirds, except those of small planes.
+double Conv::rate_of_maps() const {
+  constexpr double kUsual = 56;
+  constexpr int64_t kSmallPlane = 7 * 7;
+  if (!is_intel() || taps() == 1 || is_depthwise()) return kUsual;
+  const bool forward = kind == sdk::ConvKind::forward;
+  if (forward && least_at_once(ceil_div(n, thread_count()), o) > 1) return 70;
+  if (oh * ow <= kSmallPlane) return 50;
+  return !forward && (sh > 1 || sw > 1) ? 40 : 46;
+}
+
 double Conv::padding_of_blocks() const {
   const int64_t lanes = vector_lanes();
   // Where each channel is a group of its own, blocks have channels of several groups, unless some
@@ -34,7 +60,7 @@ uint64_t Conv::cost_ns(double padded, double weight_byte_ns) const {
     return vector_lanes() == 16 ? with_16 : vector_lanes() == 8 ? with_8 : with_4;
   };
   const bool of_weight = kind == sdk::ConvKind::backward_weight;
-  const double rate = of_weight ? by_lanes(56, 33, 12.75) : by_lanes(56, 44, 14);
+  const double rate = of_weight ? by_lanes(56, 33, 12.75) : by_lanes(rate_of_maps(), 44, 14);
   const double maps = double(n) * double(element) *
                       (double(c) * double(h) * double(w) + double(o) * double(oh) * double(ow)),
                weights = double(weight_numel()) * double(element);
