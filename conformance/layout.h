@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 #include <vector>
 
 #include <tenon/core/ops/shape.h>
@@ -23,8 +24,12 @@ inline Shape same(const Shape& s) { return s; }
 inline Tensor all(const Tensor& whole, const Shape&) { return whole; }
 
 // The first element is the second to fourth one of an allocation, depending on the shape: kernels
-// that read two or four elements at once meet every start.
-inline int64_t start_within(const Shape& s) { return 1 + s.numel() % 3; }
+// that read two or four elements at once meet every start. The product mixes the bits, as a third
+// of all sizes are multiples of 3.
+inline int64_t start_within(const Shape& s) {
+  const uint64_t mixed = static_cast<uint64_t>(s.numel()) * 0x9e3779b97f4a7c15u >> 32;
+  return 1 + static_cast<int64_t>(mixed % 3);
+}
 inline Shape with_start(const Shape& s) { return {s.numel() + start_within(s)}; }
 inline Tensor from_within(const Tensor& whole, const Shape& s) {
   return whole.narrow(0, start_within(s), s.numel()).view(s);
@@ -141,7 +146,7 @@ inline const Layout& channels_last_layout() {
   return last;
 }
 
-// The same values, but not at the start of an allocation: no vector of them is aligned.
+// The same values, but not at the start of an allocation.
 inline Tensor misaligned(const Tensor& x) {
   Tensor whole = zeros(layout::with_start(x.shape()), {.dtype = x.dtype(), .device = x.device()});
   Tensor view = layout::from_within(whole, x.shape());

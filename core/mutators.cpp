@@ -1,4 +1,6 @@
 // Methods of Tensor that write what a public function returns (core/tensor_methods.h).
+#include <cmath>
+
 #include <tenon/core/dispatch/replica.h>
 #include <tenon/core/format.h>
 #include <tenon/core/ops/arithmetic.h>
@@ -34,6 +36,13 @@ Tensor& mutate_scaled(const char* op, Tensor& target, const Tensor& a, const Ten
                       Tensor (*compute)(const Tensor&, const Tensor&, const Tensor&, Number)) {
   return change_in_place({op, true, value.f == 1}, target, {&a, &b},
                          [&](auto& x) { return compute(x, a, b, value); });
+}
+// Of clamp, which is made of two operators if a bound is NaN.
+Tensor& mutate_clamped(const char* op, Tensor& target, std::optional<Number> min,
+                       std::optional<Number> max) {
+  const bool by_one = !(min && std::isnan(min->f)) && !(max && std::isnan(max->f));
+  return change_in_place({op, true, by_one}, target, {},
+                         [&](auto& x) { return tenon::clamp(x, min, max); });
 }
 
 }  // namespace
@@ -143,14 +152,13 @@ Tensor& TensorMethods::nan_to_num_(double nan, std::optional<double> posinf,
                        [&](auto& x) { return tenon::nan_to_num(x, nan, posinf, neginf); });
 }
 Tensor& TensorMethods::clamp_(std::optional<Number> min, std::optional<Number> max) {
-  return mutate_by_one("clamp_", self(), {}, [&](auto& x) { return tenon::clamp(x, min, max); });
+  return mutate_clamped("clamp_", self(), min, max);
 }
 Tensor& TensorMethods::clamp_min_(Number min) {
-  return mutate_by_one("clamp_min_", self(), {}, [&](auto& x) { return tenon::clamp(x, min); });
+  return mutate_clamped("clamp_min_", self(), min, std::nullopt);
 }
 Tensor& TensorMethods::clamp_max_(Number max) {
-  return mutate_by_one("clamp_max_", self(), {},
-                       [&](auto& x) { return tenon::clamp(x, std::nullopt, max); });
+  return mutate_clamped("clamp_max_", self(), std::nullopt, max);
 }
 Tensor& TensorMethods::pow_(Number exponent) {
   // Of other types it may be made of several operators.

@@ -57,12 +57,12 @@ Tensor Dropout3d::forward(const Tensor& x) const {
 Tensor AlphaDropout::forward(const Tensor& x) const {
   if (!training || p == 0) return x;
   if (p == 1) return x * 0;
-  constexpr double kMin = -1.7580993408473766;  // SELU of minus infinity: -scale alpha
-  const double a = 1 / std::sqrt((kMin * kMin * p + 1) * (1 - p));
+  constexpr double kLowest = -1.7580993408473766;  // SELU of minus infinity: -scale alpha
+  const double a = 1 / std::sqrt((kLowest * kLowest * p + 1) * (1 - p));
   const TensorOptions like{.dtype = x.dtype(), .device = x.device()};
   // 1 where an element stays; dropout has scaled it up.
   const Tensor stays = dropout(ones(x.shape(), like), p) * (1 - p);
-  return (x * stays + (1 - stays) * kMin - kMin * p) * a;
+  return (x * stays + (1 - stays) * kLowest - kLowest * p) * a;
 }
 
 Tensor Dropout::forward(const Tensor& x) const { return dropout(x, p, training); }

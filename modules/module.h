@@ -203,8 +203,8 @@ M clone(const M& module) {
 }
 
 namespace detail {
-// While one exists, it is told each call of a module on its thread that returns a tensor, or a pair
-// or tuple that begins with one.
+// While one exists, it is told of each call of a module on its thread that returns a tensor, or a
+// pair or tuple that begins with one.
 class TENON_API CallWatcher {
  public:
   CallWatcher();

@@ -23,7 +23,7 @@ std::string version() {
   return fmt::format("tenon {} (plugin ABI {}.{})", TENON_VERSION, TN_ABI_MAJOR, TN_ABI_MINOR);
 }
 
-// Each adds a command, which sets `good` to whether what it looked at is.
+// Each adds a command, which sets `good` to false if it finds something wrong.
 void add_devices(CLI::App& app, bool& good) {
   auto options = std::make_shared<tenon::tools::DevicesOptions>();
   auto* devices =

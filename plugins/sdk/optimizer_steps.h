@@ -22,7 +22,7 @@ template <class Number, bool Momentum, bool Nesterov>
 struct Sgd : SgdNumbers<Number> {
   using T = Number;
   static constexpr int kTensors = Momentum ? 3 : 2;
-  // Whether the values of this tensor are read.
+  // Whether the step depends on the values of this tensor.
   TN_HD bool reads(int tensor) const { return tensor < 2 || !this->first; }
   TN_HD void operator()(T (&x)[kTensors]) const {
     T g = decayed(*this, x[1], x[0]);

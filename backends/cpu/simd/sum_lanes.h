@@ -53,8 +53,8 @@ inline void sum_each(V* v, float* sums) {
 }
 }  // namespace detail
 
-// sums[i] is sum_lanes(v[i]), to the bit: several vectors of floats share their additions. `sums`
-// has room for whole vectors.
+// sums[i] is sum_lanes(v[i]), to the bit on x86-64: several vectors of floats share their
+// additions. `sums` has room for whole vectors.
 template <class T, int N>
 inline void sum_lanes(Vec<T> (&v)[N], T* sums) {
   if constexpr (sizeof(T) == 4)

@@ -283,9 +283,11 @@ void Work::run(const Job& job, std::span<void* const> operands, void* workspace)
       std::swap(b.last, b.before);
       step.arguments[i].memory = b.last.memory.get();
       // Setting it writes zeros to the padding of blocks, every time.
-      if (b.last.now != here)
-        check(dnnl_memory_set_data_handle(b.last.memory.get(), b.last.now = here),
-              "an operand's memory");
+      if (b.last.now != here) {
+        b.last.now = nullptr;
+        check(dnnl_memory_set_data_handle(b.last.memory.get(), here), "an operand's memory");
+        b.last.now = here;
+      }
     }
     check(dnnl_primitive_execute(step.primitive.get(), job.stream.get(),
                                  static_cast<int>(step.arguments.size()), step.arguments.data()),

@@ -1,6 +1,6 @@
 // Losses of differences (core/ops/loss.h): squares, absolute values, and what is a square near 0
 // and linear beyond. Their values, mean and sum are operators that walk through memory once, and so
-// are the gradients of these.
+// are the gradients of the mean and the sum.
 #include <limits>
 
 #include <tenon/core/base/number_text.h>
@@ -32,14 +32,14 @@ void infer_distance(Infer& infer) {
   infer.output(x.dtype, infer.attrs.get_string("reduction") == "none" ? x.shape : Shape());
 }
 
-// Inputs g, x and y, and a number: g number slope(x - y), of one g or of one for each element.
+// Inputs g, x and y, and a number: g number slope(x - y), of one g.
 void infer_distance_backward(Infer& infer) {
   require_alike_from(infer, 1);
   const TensorDesc &g = infer.in(0), &x = infer.in(1);
   infer.require_dtype(g.dtype == x.dtype, 0, "the dtype of x", x.dtype);
-  if (!g.shape.empty() && !(g.shape == x.shape))
-    infer.shape_error(fmt::format(
-        "the gradient has shape {}, but the loss is one number or has shape {}", g.shape, x.shape));
+  if (!g.shape.empty())
+    infer.shape_error(
+        fmt::format("the gradient has shape {}, but the loss is one number", g.shape));
   infer.output(x.dtype, x.shape);
 }
 
@@ -66,13 +66,21 @@ Tensor run_distance_backward(const Tensor& g, const Tensor& x, const Tensor& y, 
 
 template <class D>
 void distance_gradient(const GradContext& c, Grads g) {
+  const auto reduction = c.attrs.get_string("reduction");
   const double count = static_cast<double>(c.input_shape(0).numel()),
-               factor = c.attrs.get_string("reduction") == "mean" ? D::kFactor / count : D::kFactor,
+               factor = reduction == "mean" ? D::kFactor / count : D::kFactor,
                limit = limit_of<D>(c, 0);
   const Tensor &x = c.input(0), &y = c.input(1);
-  if (c.needs(0)) g[0] = run_distance_backward<D>(c.grad(), x, y, factor, limit);
+  // The operator takes one g: with one for each element, it gives the slopes.
+  const bool each = reduction == "none";
+  const Tensor one = each ? ones({}, {.dtype = dtype_of(x), .device = x.device()}) : c.grad();
+  const auto backward = [&](double number) {
+    const Tensor slopes = run_distance_backward<D>(one, x, y, number, limit);
+    return each ? c.grad() * slopes : slopes;
+  };
+  if (c.needs(0)) g[0] = backward(factor);
   if (!c.needs(1)) return;
-  g[1] = c.needs(0) ? neg(g[0]) : run_distance_backward<D>(c.grad(), x, y, -factor, limit);
+  g[1] = c.needs(0) ? neg(g[0]) : backward(-factor);
 }
 
 template <class D>
@@ -86,10 +94,7 @@ template <class D>
 void distance_backward_gradient(const GradContext& c, Grads g) {
   const Tensor d = c.input(1) - c.input(2);
   const double number = c.scalars[0].value.f, limit = limit_of<D>(c, 1);
-  if (c.needs(0)) {
-    const Tensor each = c.grad() * D::slope(d, limit);
-    g[0] = (c.input_shape(0).empty() ? sum(each) : each) * number;
-  }
+  if (c.needs(0)) g[0] = sum(c.grad() * D::slope(d, limit)) * number;
   if (!c.needs(1) && !c.needs(2)) return;
   const Tensor bent = D::bent(c.grad(), c.input(0) * number, d, limit);
   if (c.needs(1)) g[1] = bent;

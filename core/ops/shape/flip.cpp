@@ -14,7 +14,9 @@ void flip_gradient(const GradContext& c, Grads g) {
 }
 void infer_flip(Infer& infer) {
   const auto rank = static_cast<int64_t>(shape_of(infer.in(0)).size());
-  for (int64_t dim : infer.attrs.get_list("dims")) wrap_dim(dim, rank, "flip");
+  for (int64_t dim : infer.attrs.get_list("dims"))
+    if (dim < 0 || dim >= rank)
+      infer.shape_error(fmt::format("dim {} of a tensor of {} dimensions", dim, rank));
   infer.output(dtype_of(infer.in(0)), shape_of(infer.in(0)));
 }
 void decompose_flip(const Call& call, Outputs& out) {

@@ -2,7 +2,6 @@
 // and checked once for every plugin. All tensors are contiguous.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <string>
 
@@ -113,13 +112,12 @@ struct DistanceRequest {
   bool backward;
   // What the sum is divided by; 1 for a gradient, whose factor is scalar 0 of the run.
   double divisor;
-  // Whether each element has a loss, or g a value of its own; otherwise there is one of them, and
-  // strides of g, if it has any, are 0.
+  // Whether each element has a loss of its own (reduction "none"); false for a gradient.
   bool each;
 
   // Reads "mse_loss", "l1_loss", "huber_loss", "smooth_l1_loss" or "…_backward" of one of these.
   // Throws TN_CODE_INVALID_ARGUMENT if tensors do not fit together, and TN_CODE_UNSUPPORTED for
-  // tensors that are not contiguous, except a g whose strides are 0.
+  // tensors that are not contiguous.
   static DistanceRequest from(const Request& request);
 
   // Returns whether there is a limit.
@@ -144,23 +142,17 @@ inline DistanceRequest DistanceRequest::from(const Request& request) {
   require_contiguous(x);
   require_contiguous(y);
   require_contiguous(out);
+  const Reduction reduction = backward ? Reduction::sum : loss_reduction(request);
+  r.each = reduction == Reduction::none;
   const tn_tensor_desc& loss = backward ? request.input(0) : out;
-  const bool is_one = numel(loss) == 1;
-  if (loss.dtype != r.dtype || !(is_one || same_shape(loss, x)))
-    invalid("the loss and its gradient are one number of {}, or one for each element",
-            dtype_name(r.dtype));
+  if (r.each && !same_shape(loss, x)) invalid("without a reduction, losses have the shape of x");
+  if (loss.dtype != r.dtype || (!r.each && numel(loss) != 1))
+    invalid("the loss and its gradient are one number of {}", dtype_name(r.dtype));
   require_scalars(request, static_cast<uint32_t>(backward) + (r.has_limit() ? 1 : 0));
   if (backward) {
     if (!same_shape(out, x)) invalid("the output has the shape of x");
-    const bool repeats =
-        std::all_of(loss.strides, loss.strides + loss.rank, [](int64_t s) { return s == 0; });
-    r.each = !is_one && !repeats;
-    if (r.each) require_contiguous(loss);
     return r;
   }
-  const Reduction reduction = loss_reduction(request);
-  r.each = reduction == Reduction::none;
-  if (r.each ? !same_shape(loss, x) : !is_one) invalid("the loss does not fit its reduction");
   if (reduction == Reduction::mean) r.divisor = static_cast<double>(r.n);
   return r;
 }

@@ -10,7 +10,7 @@ namespace sdk = tenon::sdk;
 const tn_host* host = nullptr;
 
 // Below this many elements `cpu` does it as well, so such requests are left to it.
-constexpr int64_t kMin = 4096, kGrain = 16384;
+constexpr int64_t kMinElements = 4096, kGrain = 16384;
 
 tn_plan* make_relu(tn_device*, const sdk::Request& request) {
   auto &x = request.input(0), &y = request.output(0);
@@ -18,7 +18,7 @@ tn_plan* make_relu(tn_device*, const sdk::Request& request) {
   sdk::require_contiguous(x);
   sdk::require_contiguous(y);
   const int64_t n = sdk::numel(y);
-  if (n < kMin) sdk::unsupported("{} elements are left to the backend below", n);
+  if (n < kMinElements) sdk::unsupported("{} elements are left to the backend below", n);
   return sdk::make_plan(
       [n](const tn_run& run) {
         const auto* from = static_cast<const float*>(run.inputs[0]);

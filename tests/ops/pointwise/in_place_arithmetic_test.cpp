@@ -1,4 +1,5 @@
 // Arithmetic that changes a tensor: add_, sub_, mul_, div_.
+#include <cmath>
 #include <functional>
 #include <utility>
 #include <vector>
@@ -35,6 +36,28 @@ BOOST_AUTO_TEST_CASE(arithmetic_in_place) {
   BOOST_CHECK(half.add_(ones({2}, f32)).dtype() == f16);
 }
 
+// A bound that is NaN takes two operators, of which the first must not write over the target.
+BOOST_AUTO_TEST_CASE(clamp_in_place_by_nan) {
+  Tensor x = doubles({1.5, -2.5}, {2});
+  x.clamp_(NAN, 1.0);
+  for (const double value : x.to_vector<double>()) BOOST_TEST(std::isnan(value));
+}
+
+// Operands that are the target, or a view of it.
+BOOST_AUTO_TEST_CASE(bits_and_masks_of_the_target_itself) {
+  Tensor bits = ints({6, 5, 12}, {3});
+  require_values(bits.bitwise_xor_(bits[0]), {3}, {0, 3, 10});
+  require_values(bits.bitwise_or_(bits).bitwise_and_(bits[2]), {3}, {0, 2, 10});
+  Tensor mask = gt(doubles({1, -1, 2}, {3}), 0);
+  mask.logical_not_();
+  require_values(mask.to(i64), {3}, {0, 1, 0});
+  mask.masked_fill_(mask, false);
+  require_values(mask.to(i64), {3}, {0, 0, 0});
+  Tensor x = doubles({1, 2, 3}, {3});
+  x.masked_fill_(gt(x, 1.5), x[0]);
+  require_values(x, {3}, {1, 1, 1});
+}
+
 namespace {
 
 struct Change {
@@ -64,6 +87,10 @@ void check_changes(int64_t rows, int64_t width) {
       {"lerp_", [&](Tensor& x) { x.lerp_(y, 0.25); }, [&](auto& x) { return lerp(x, y, 0.25); }},
       {"clamp_", [](Tensor& x) { x.clamp_(-0.5, 0.5); },
        [](auto& x) { return clamp(x, -0.5, 0.5); }},
+      {"remainder_ of a row", [&](Tensor& x) { x.remainder_(row); },
+       [&](auto& x) { return remainder(x, row); }},
+      {"addcdiv_", [&](Tensor& x) { x.addcdiv_(y, whole); },
+       [&](auto& x) { return addcdiv(x, y, whole); }},
       {"pow_", [](Tensor& x) { x.pow_(2); }, [](auto& x) { return pow(x, 2); }},
       {"pow_ of a row", [&](Tensor& x) { x.pow_(whole); }, [&](auto& x) { return pow(x, whole); }},
       {"fmod_", [](Tensor& x) { x.fmod_(0.3); }, [](auto& x) { return fmod(x, 0.3); }},

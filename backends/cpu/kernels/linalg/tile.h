@@ -11,8 +11,8 @@
 
 namespace tenon::cpu {
 
-// How many rows and vectors of a result are kept in registers at a time, with an element of each row
-// and one vector of the panel: all of 16 registers, or all but one of 32.
+// How many rows and vectors of a result are kept in registers at a time, with an element of each
+// row and one vector of the panel: all of 16 registers, or all but one of 32.
 inline constexpr int kTileRows = kVectorBytes == 64 ? 6 : 3, kTileVectors = 4;
 template <class T>
 inline constexpr int64_t kPanel = kTileVectors * kWidth<T>;

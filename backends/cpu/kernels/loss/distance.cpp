@@ -1,4 +1,4 @@
-// Losses of differences: their values, sum or mean, and the gradient of that, each in one walk.
+// Losses of differences: their values, sum or mean, and the gradient of one loss, each in one walk.
 #include <tenon/plugins/sdk/requests/loss.h>
 
 #include "kernels/pointwise/pointwise.h"
@@ -146,43 +146,6 @@ tn_plan* make_distances(const Request& request, const sdk::DistanceRequest& r) {
   return sdk::make_plan(run, {0, loop.cost_ns()});
 }
 
-// gx = g number slope(x - y), over x.
-template <class D, class T>
-void multiply_slopes(const D& kind, T number, T* gx, const T* g, const T* x, const T* y,
-                     int64_t n) {
-  TN_INDEPENDENT
-  for (int64_t i = 0; i < n; ++i) gx[i] = g[i] * number * kind.slope(x[i] - y[i]);
-}
-
-// A pointwise loop has no place for the kind beside three tensors.
-template <class D, class T>
-tn_plan* make_distances_backward(const sdk::DistanceRequest& r) {
-  const bool halves = has_16_bits(r.dtype);
-  auto run = [r, widen = halves ? convert_row(TN_F32, r.dtype) : nullptr,
-              narrow = halves ? convert_row(r.dtype, TN_F32) : nullptr](const tn_run& run) {
-    const D kind(r.limit(run));
-    const T number = static_cast<T>(run.scalars[0].f);
-    auto* gx = static_cast<char*>(run.outputs[0]);
-    const char* in[3];
-    for (int k = 0; k < 3; ++k) in[k] = static_cast<const char*>(run.inputs[k]);
-    parallel_for(r.n, kDistanceBlock, [&](int64_t begin, int64_t end, uint32_t) {
-      if (!widen) {
-        const auto from = [&](int k) { return reinterpret_cast<const T*>(in[k]) + begin; };
-        return multiply_slopes(kind, number, reinterpret_cast<T*>(gx) + begin, from(0), from(1),
-                               from(2), end - begin);
-      }
-      alignas(64) T wide[3][kDistanceBuffer];
-      for (int64_t i = begin; i < end; i += kDistanceBuffer) {
-        const int64_t n = std::min(kDistanceBuffer, end - i);
-        for (int k = 0; k < 3; ++k) widen(n, wide[k], in[k] + i * 2);
-        multiply_slopes(kind, number, wide[0], wide[0], wide[1], wide[2], n);
-        narrow(n, gx + i * 2, wide[0]);
-      }
-    });
-  };
-  return sdk::make_plan(run, {0, 20 + static_cast<uint64_t>(r.n) * sizeof(T) / 10});
-}
-
 // ---- the gradient of one loss of all
 
 // Operand 0 is what slopes are multiplied by, and the kind.
@@ -234,9 +197,7 @@ tn_plan* make_distance_backward(const Request& request, const sdk::DistanceReque
 template <template <class T> class D>
 tn_plan* make_distance_plan(const Request& request, const sdk::DistanceRequest& r) {
   return with_float(computed_as(r.dtype), [&]<class T>(T) {
-    if (r.backward)
-      return r.each ? make_distances_backward<D<T>, T>(r)
-                    : make_distance_backward<D<T>, T>(request, r);
+    if (r.backward) return make_distance_backward<D<T>, T>(request, r);
     return r.each ? make_distances<D<T>, T>(request, r) : make_distance<D<T>, T>(r);
   });
 }

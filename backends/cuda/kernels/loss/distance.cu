@@ -1,4 +1,4 @@
-// Losses of differences: their values, sum or mean, and the gradient of that, each in one walk.
+// Losses of differences: their values, sum or mean, and the gradient of one loss, each in one walk.
 #include <tenon/plugins/sdk/requests/loss.h>
 
 #include "kernels/pointwise/pointwise.h"
@@ -128,8 +128,8 @@ tn_plan* make_distance_backward(const Request& request, const sdk::DistanceReque
       float_starts([]<class T>(Type<T>) -> DistanceStart { return start_distance_backward<D, T>; });
   const DistanceStart start = starts.pick(r.dtype);
   if (r.n == 0) return empty_plan();
-  tn_tensor_desc g = request.input(r.each ? 0 : 1);
-  if (!r.each) std::fill_n(g.strides, g.rank, 0);  // one value for all elements
+  tn_tensor_desc g = request.input(1);  // one value for all elements
+  std::fill_n(g.strides, g.rank, 0);
   return make_plan([loop = loop_over(request, &g, &request.input(1), &request.input(2)), start,
                     r](const tn_run& run) { start(loop, run, r.limit(run)); });
 }

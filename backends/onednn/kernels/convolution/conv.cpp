@@ -50,7 +50,8 @@ struct Through {
     return forward ? conv.forward(images, some) : conv.backward_input(images, some);
   }
   // Images at once: as many as fit in the cache, and divide those of the part. Each time the whole
-  // weight is read, so that where it is larger than the cache, images may take as much room.
+  // weight is read, so that where it is larger than the cache, images may take as much room. But at
+  // least least_at_once() of them.
   int64_t at_once(const ConvPart& part) const {
     const int64_t bytes = (in_numel + channels * out_plane) * conv.element,
                   weight_bytes = conv.weight_numel() * conv.element;

@@ -66,7 +66,7 @@ struct Conv : sdk::ConvRequest {
   uint64_t cost_ns(double padded, double weight_byte_ns) const;
 
  private:
-  // Multiply-adds a nanosecond of the other two convolutions with AVX-512.
+  // Multiply-adds a nanosecond, with AVX-512, of the convolution and of the gradient of its input.
   double rate_of_maps() const;
   // Whether in bf16 the core is faster, which computes in f32 what nobody takes.
   bool slower_than_f32() const;

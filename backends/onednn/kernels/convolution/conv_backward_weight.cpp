@@ -81,7 +81,7 @@ void add_up(const float* partial, int64_t runs, int64_t numel, bool bf16, void* 
   });
 }
 
-// The jobs of a plan for such a gradient, as they come into being.
+// The jobs of a plan for such a gradient, while they are made.
 struct GradientJobs {
   // Images whose sums a job computes, and where it reads them.
   struct Run {
@@ -112,7 +112,7 @@ struct GradientJobs {
   void for_channel_runs(F&& f) const {
     for_runs(conv.o, gradient.channel_runs, conv.groups == 1 ? vector_lanes() : conv.o, f);
   }
-  // And for those that a job computes at a time.
+  // Calls f for the channels that a job computes at a time.
   template <class F>
   void for_some_of(int64_t images, int64_t channels, F&& f) const {
     for_runs(channels, ceil_div(channels, gradient.at_once(images, channels)),

@@ -18,7 +18,7 @@ namespace {
 enum Operand : size_t { kA, kB, kBias, kY, kKeptB, kOperands };
 
 // Sizes and strides of this and more are left to the base: oneDNN's kernels count in 32 bits.
-constexpr int64_t kMax = int64_t{1} << 31;
+constexpr int64_t kTooMany = int64_t{1} << 31;
 constexpr const char* kTooLarge = "an operand is too large for oneDNN's kernels";
 
 // Multiply-adds below which waking another thread costs more than it saves.
@@ -62,7 +62,7 @@ struct Matrix {
     const bool by_rows = col == 1 && row >= cols, by_columns = row == 1 && col >= rows;
     if (!by_rows && !by_columns)
       return "neither the rows nor the columns of an operand are contiguous";
-    if (std::max(row, col) >= kMax) return kTooLarge;
+    if (std::max(row, col) >= kTooMany) return kTooLarge;
     return nullptr;
   }
   Desc desc(dnnl_data_type_t type, int64_t count) const {
@@ -138,7 +138,7 @@ Product::Product(const Request& request, const sdk::ProductRequest& r)
     if (base_computes(type) || copies) unsupported(found.why);
     copies = true;
   }
-  if (std::max({m, n, k}) >= kMax) unsupported(kTooLarge);
+  if (std::max({m, n, k}) >= kTooMany) unsupported(kTooLarge);
   if (!base_computes(type) && r.n == 1 && double(r.m) * double(r.k) >= kSmallVector)
     unsupported("by a vector on the right f32 is faster");
   // oneDNN 2.6 sets the tiles of AMX up wrongly for some of them, (257, 63) by (63, 11) for one:
