@@ -112,6 +112,10 @@ void more_pointwise() {
     Tensor x = in[0];
     return x += in[1];
   });
+  subjects("pointwise/clamp_inplace_10M", {{3200, 3200}}, [](const Inputs& in) {
+    Tensor x = in[0];
+    return x.clamp_(0.2, 0.8);
+  });
   subjects("pointwise/relu_inplace_10M", {{3200, 3200}}, [](const Inputs& in) {
     Tensor x = in[0];
     return x.relu_();
@@ -236,6 +240,12 @@ void layers() {
   subjects("loss/huber", {{1024, 1024}, {1024, 1024}},
            [](const Inputs& in) { return huber_loss(in[0], in[1]); },
            {.backward = true, .bf16 = true});
+  subjects("loss/mse_none", {{1024, 1024}, {1024, 1024}},
+           [](const Inputs& in) { return mse_loss(in[0], in[1], Reduction::none); },
+           {.backward = true});
+  subjects("loss/smooth_l1_none", {{1024, 1024}, {1024, 1024}},
+           [](const Inputs& in) { return smooth_l1_loss(in[0], in[1], Reduction::none); },
+           {.backward = true});
   subjects("loss/bce_with_logits", {{1024, 1024}, {1024, 1024}},
            [](const Inputs& in) { return binary_cross_entropy_with_logits(in[0], in[1]); },
            {.backward = true});
@@ -281,6 +291,7 @@ void moves() {
            },
            {.backward = true});
   subjects("index/roll", {x}, [](const Inputs& in) { return roll(in[0], {3}, {1}); });
+  subjects("index/flip", {x}, [](const Inputs& in) { return flip(in[0], 1); });
   subjects("index/tril", {{2048, 2048}}, [](const Inputs& in) { return tril(in[0]); });
   subjects("index/permute", {{32, 64, 32, 32}}, [](const Inputs& in) {
     return in[0].permute({0, 2, 3, 1}).contiguous();

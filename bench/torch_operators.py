@@ -73,6 +73,7 @@ def pointwise(size, also_forward):
 def more_pointwise():
     add("pointwise/gelu_tanh_1M", ((1024, 1024),), lambda x: F.gelu(x, approximate="tanh"), True, True)
     add("pointwise/add_inplace_10M", ((3200, 3200),) * 2, lambda x, y: x.add_(y))
+    add("pointwise/clamp_inplace_10M", ((3200, 3200),), lambda x: x.clamp_(0.2, 0.8))
     add("pointwise/relu_inplace_10M", ((3200, 3200),), lambda x: x.relu_())
 
 
@@ -132,6 +133,8 @@ def layers():
     add("loss/mse", ((1024, 1024),) * 2, F.mse_loss, True)
     add("loss/smooth_l1", ((1024, 1024),) * 2, F.smooth_l1_loss, True, True)
     add("loss/huber", ((1024, 1024),) * 2, F.huber_loss, True, True)
+    add("loss/mse_none", ((1024, 1024),) * 2, lambda x, y: F.mse_loss(x, y, reduction="none"), True)
+    add("loss/smooth_l1_none", ((1024, 1024),) * 2, lambda x, y: F.smooth_l1_loss(x, y, reduction="none"), True)
     add("loss/bce_with_logits", ((1024, 1024),) * 2, F.binary_cross_entropy_with_logits, True)
 
 
@@ -160,6 +163,7 @@ def moves():
     add("index/cat", (x, x), lambda a, b: torch.cat((a, b), 1), True)
     add("index/pad", ((32, 64, 32, 32),), lambda t: F.pad(t, (1, 1, 1, 1)), True)
     add("index/roll", (x,), lambda t: t.roll(3, 1))
+    add("index/flip", (x,), lambda t: t.flip(1))
     add("index/tril", ((2048, 2048),), torch.tril)
     add("index/permute", ((32, 64, 32, 32),), lambda t: t.permute(0, 2, 3, 1).contiguous())
 
