@@ -200,6 +200,22 @@ BOOST_AUTO_TEST_CASE(losses) {
   BOOST_TEST((huber.kind == Distance::huber && huber.has_limit() && !huber.backward));
   distance("smooth_l1_loss", tensor({})).refused(DistanceRequest::from, "needs 1 scalars, found 0");
   distance("l1_loss", tensor({3})).refused(DistanceRequest::from, "are one number");
+  distance("l1_loss", tensor({2, 3})).refused(DistanceRequest::from, "are one number");
+  const auto losses = [](const tn_tensor_desc& out) {
+    return Ask("l1_loss").in(tensor({2, 3})).in(tensor({2, 3})).out(out).text("reduction", "none");
+  };
+  BOOST_TEST(losses(tensor({2, 3})).read(DistanceRequest::from).each);
+  losses(tensor({})).refused(DistanceRequest::from, "losses have the shape of x");
+  const auto backward = [](const tn_tensor_desc& g) {
+    return Ask("mse_loss_backward")
+        .in(g)
+        .in(tensor({2, 3}))
+        .in(tensor({2, 3}))
+        .out(tensor({2, 3}))
+        .scalars(1);
+  };
+  BOOST_TEST(!backward(tensor({})).read(DistanceRequest::from).each);
+  backward(tensor({2, 3})).refused(DistanceRequest::from, "are one number");
 }
 
 BOOST_AUTO_TEST_CASE(dropout_has_its_mask) {

@@ -1,5 +1,7 @@
 #include "runtime/nest.h"
 
+#include <algorithm>
+#include <cstring>
 #include <type_traits>
 
 #include "simd/copy.h"
@@ -51,6 +53,21 @@ void reverse_row(T* __restrict dst, const T* __restrict last, int64_t cols) {
   for (int64_t c = 0; c < cols; ++c) dst[c] = first[cols - 1 - c];
 }
 
+// dst[r][c] = src[r], of rows that lie one behind the other. Whole vectors are written, whose ends
+// the next rows write over: short rows would otherwise cost a loop each.
+template <class T>
+void spread_rows(T* dst, const T* src, int64_t src_row, int64_t rows, int64_t cols) {
+  typedef T Line __attribute__((vector_size(kVectorBytes)));
+  constexpr int64_t w = kVectorBytes / static_cast<int64_t>(sizeof(T));
+  const int64_t end = rows * cols, last = cols + w - 1;  // the elements that a row may write
+  int64_t r = 0;
+  for (; r * cols + last <= end; ++r) {
+    const Line line = Line{} + src[r * src_row];
+    for (int64_t c = 0; c < cols; c += w) std::memcpy(dst + r * cols + c, &line, sizeof line);
+  }
+  for (; r < rows; ++r) std::fill_n(dst + r * cols, cols, src[r * src_row]);
+}
+
 template <class T>
 void move(T* dst, int64_t dst_row, int64_t dst_col, const T* src, int64_t src_row, int64_t src_col,
           int64_t rows, int64_t cols) {
@@ -66,6 +83,8 @@ void move(T* dst, int64_t dst_row, int64_t dst_col, const T* src, int64_t src_ro
     transpose_tile(dst, dst_row, src, src_col, rows, cols);
   } else if (dst_col == 1 && src_col == -1) {
     for (int64_t r = 0; r < rows; ++r) reverse_row(dst + r * dst_row, src + r * src_row, cols);
+  } else if (dst_col == 1 && src_col == 0 && dst_row == cols) {
+    spread_rows(dst, src, src_row, rows, cols);
   } else if (dst_col == 1 && src_col == 0) {
     for (int64_t r = 0; r < rows; ++r) std::fill_n(dst + r * dst_row, cols, src[r * src_row]);
   } else {

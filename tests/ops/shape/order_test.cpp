@@ -162,6 +162,21 @@ BOOST_AUTO_TEST_CASE(the_ends_of_triangles) {
   require_values(bad.grad(), {2, 2}, {1, 0, 1, 1});
 }
 
+// Fewer times than a vector has elements, as many, and more; in elements of each size.
+BOOST_AUTO_TEST_CASE(each_element_several_times) {
+  for (DType dtype : {u8, bf16, f32, f64})
+    for (int64_t rows : {1, 7, 300})
+      for (int64_t times : {2, 3, 8, 15, 16, 17, 31, 33, 64, 65}) {
+        const Tensor x = numbered({rows, 2}).remainder(101).to(dtype).select(1, 1);
+        const auto values = x.to(f64).to_vector<double>();
+        std::vector<double> expected;
+        for (double value : values)
+          expected.insert(expected.end(), static_cast<size_t>(times), value);
+        BOOST_TEST(x.repeat_interleave(times, 0).to(f64).to_vector<double>() == expected,
+                   rows << " elements " << times << " times");
+      }
+}
+
 BOOST_AUTO_TEST_CASE(repetition_by_numbers_of_a_tensor) {
   const Tensor x = numbered({3, 2});
   require_values(x.repeat_interleave(ints({2, 0, 1}, {3}), 0), {3, 2}, {0, 1, 0, 1, 4, 5});
