@@ -18,8 +18,7 @@ const sdk::Kernel sgd_steps({"sgd_step"}, [](tn_device*, const Request& request)
 const sdk::Kernel adam_steps({"adam_step"}, [](tn_device*, const Request& request) {
   const auto r = sdk::AdamRequest::from(request);
   return with_float(r.dtype, [&]<class T>(T) {
-    return r.amsgrad ? plan_of<Adam<T, true>>(request, r)
-                     : plan_of<Adam<T, false>>(request, r);
+    return r.amsgrad ? plan_of<Adam<T, true>>(request, r) : plan_of<Adam<T, false>>(request, r);
   });
 });
 
