@@ -73,7 +73,7 @@ void distance_gradient(const GradContext& c, Grads g) {
   const Tensor &x = c.input(0), &y = c.input(1);
   // The operator takes one g: with one for each element, it gives the slopes.
   const bool each = reduction == "none";
-  const Tensor one = each ? ones({}, {.dtype = dtype_of(x), .device = x.device()}) : c.grad();
+  const Tensor one = each ? constant(1, dtype_of(x), x.device()) : c.grad();
   const auto backward = [&](double number) {
     const Tensor slopes = run_distance_backward<D>(one, x, y, number, limit);
     return each ? c.grad() * slopes : slopes;
