@@ -138,6 +138,8 @@ void decompose_attention_backward(const Call& call, Outputs& out) {
                               call.optional(7), out);
 }
 
+// | `scaled_dot_product_attention_backward` | g, query, key, value, y, largest, scale, mask? ->
+//   gquery?, gkey?, gvalue? | the same | |
 const Op attention_backward_op{{
     .name = "scaled_dot_product_attention_backward",
     .infer = infer_attention_backward,
@@ -163,6 +165,14 @@ void attention_gradient(const GradContext& c, Grads g) {
   for (size_t i = 0; i < 3; ++i) g[i] = grads[i];
 }
 
+// | `scaled_dot_product_attention` | query(…,l,e), key(…,s,e), value(…,s,ev), mask(…,l,s)? ->
+//   y(…,l,ev), largest(…,l)?, scale(…,l)? | `is_causal` bool, `scale` | weights: softmax of query
+//   keyᵀ · scale, along s. The dimensions before the last two are equal, and no tensor is empty;
+//   operands and mask may have any strides, 0 among them. A mask is bool (true: the pair takes
+//   part) or is added to the scores. Causal: row i sees the columns up to i. A weight is exp(score
+//   - largest) · scale, with scale as 1 by the sum of the exponentials of its row. A row without
+//   any pair is 0, and so are its largest and scale. On `cpu` memory for blocks of 64 x 256 scores
+//   is all that it takes beside the operands |
 const Op attention_op{{
     .name = kAttention,
     .inputs = "query key value attn_mask",

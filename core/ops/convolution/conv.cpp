@@ -48,6 +48,8 @@ void conv2d_gradient(const GradContext& c, Grads g) {
   if (c.needs(1)) g[1] = weight_gradient(c, c.grad(), c.input(0), 1);
   if (c.needs(2)) g[2] = sum(c.grad(), {0, 2, 3});
 }
+// | `conv2d` | x(n,c,h,w), weight(o,c/groups,kh,kw), bias(o)?, residual? -> y | `stride padding
+//   dilation` two ints each, `groups`; `residual` and `activation` as matmul | |
 const Op conv2d_op{{
     .name = "conv2d",
     .inputs = "x weight bias",
@@ -63,6 +65,8 @@ void conv2d_backward_input_gradient(const GradContext& c, Grads g) {
   if (c.needs(0)) g[0] = convolve(c.grad(), c.input(1), c.attrs);
   if (c.needs(1)) g[1] = weight_gradient(c, c.input(0), c.grad(), 1);
 }
+// | `conv2d_backward_input` | g, weight -> gx | as conv2d, neither `residual` nor `activation` |
+//   also the transposed convolution |
 const Op conv2d_backward_input_op{{
     .name = "conv2d_backward_input",
     .infer = infer_given_shape,
@@ -75,6 +79,7 @@ void conv2d_backward_weight_gradient(const GradContext& c, Grads g) {
   if (c.needs(0)) g[0] = convolve(c.input(1), c.grad(), c.attrs);
   if (c.needs(1)) g[1] = input_gradient(c, c.input(0), c.grad(), 1);
 }
+// | `conv2d_backward_weight` | g, x -> gweight | as `conv2d_backward_input` | |
 const Op conv2d_backward_weight_op{{
     .name = "conv2d_backward_weight",
     .infer = infer_given_shape,

@@ -11,6 +11,7 @@ namespace tenon {
 
 namespace {
 
+// | `arange` | -> y | ; start, step | y[k] = start + k*step; `i` for integers |
 const Op arange_op{{.name = "arange", .scalars = 2}};
 
 std::string text_of(Number number) {

@@ -6,6 +6,7 @@
 
 namespace tenon {
 
+// | `fill` | -> y | ; value | any dtype, any strides; value is `i` for integers and bool |
 const Op fill_op{{.name = "fill", .by_element = true, .scalars = 1}};
 
 Tensor constant(Number number, DType dtype, Device device) {

@@ -12,6 +12,7 @@ namespace {
 void gather_backward_gradient(const GradContext& c, Grads g) {
   if (c.needs(0)) g[0] = gather(c.grad(), c.attrs.get_int("dim"), c.input(1));
 }
+// | `gather_backward` | g, index -> gx | `dim` | adds |
 const Op gather_backward_op{{
     .name = "gather_backward",
     .infer = infer_given_shape,
@@ -34,6 +35,7 @@ void infer_gather(Infer& infer) {
 void gather_gradient(const GradContext& c, Grads g) {
   if (c.needs(0)) g[0] = add_at(c.input_shape(0), c.grad(), c.attrs.get_int("dim"), c.input(1));
 }
+// | `gather` | x, index -> y | `dim` | index has y's shape; range as embedding; any dtype |
 const Op gather_op{{
     .name = "gather",
     .inputs = "x index",

@@ -15,6 +15,7 @@ namespace {
 void index_select_backward_gradient(const GradContext& c, Grads g) {
   if (c.needs(0)) g[0] = index_select(c.grad(), c.attrs.get_int("dim"), c.input(1));
 }
+// | `index_select_backward` | g, index -> gx | `dim` | adds |
 const Op index_select_backward_op{{
     .name = "index_select_backward",
     .infer = infer_given_shape,
@@ -31,6 +32,7 @@ void index_select_gradient(const GradContext& c, Grads g) {
   if (c.needs(0))
     g[0] = add_slices_at(c.input_shape(0), c.grad(), c.attrs.get_int("dim"), c.input(1));
 }
+// | `index_select` | x, index(k) i64/i32 -> y | `dim` | range as embedding; any dtype |
 const Op index_select_op{{
     .name = "index_select",
     .inputs = "x index",
@@ -58,6 +60,8 @@ void decompose_embedding_backward(const Call& call, Outputs& out) {
   if (padding >= 0) rows = where(unsqueeze(eq(indices, padding), 1), 0.0, rows);
   out.push_back(run_as(shape, index_select_backward_op, {&rows, &indices}, Attrs().set("dim", 0)));
 }
+// | `embedding_backward` | g(…,d), indices -> gweight(v,d) | `padding_idx` int, -1 for none | rows
+//   equal to padding_idx get no gradient; adds in index order (deterministic) |
 const Op embedding_backward_op{{
     .name = "embedding_backward",
     .infer = infer_given_shape,
@@ -84,6 +88,8 @@ void decompose_embedding(const Call& call, Outputs& out) {
   out.push_back(index_select(weight, 0, flatten(indices))
                     .reshape(looked_up_shape(shape_of(indices), shape_of(weight))));
 }
+// | `embedding` | weight(v,d), indices(…) i64/i32 -> y(…,d) | | index outside [0,v):
+//   TN_CODE_OUT_OF_RANGE, naming position, index and v |
 const Op embedding_op{{
     .name = "embedding",
     .inputs = "weight indices",

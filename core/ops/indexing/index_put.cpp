@@ -33,6 +33,9 @@ void decompose_ravel(const Call& call, Outputs& out) {
   out.push_back(where(outside, sizes.numel(), number));
 }
 
+// | `ravel_index` | index0, index1, … i64 -> y(i64) | `sizes` ints | (index0 * sizes[1] + index1) *
+//   sizes[2] + …; indices in [-size, 0) count from the end, and others outside [0, size) are
+//   TN_CODE_OUT_OF_RANGE, naming position, index and size |
 const Op ravel_index_op{{
     .name = "ravel_index",
     .infer = infer_ravel,

@@ -15,6 +15,9 @@ namespace {
 
 void infer_nonzero(Infer& infer) { infer.output(DType::i64, infer.given_shape()); }
 // Inputs: a mask, and of each element how many are true up to it.
+//
+// | `nonzero` | mask(bool), counts(i64) -> y(i64) (n, rank) | | the places where mask is true, in
+//   row-major order. counts has mask's elements: how many are true up to each; n is the last |
 const Op nonzero_op{{.name = "nonzero", .infer = infer_nonzero}};
 
 Tensor run_nonzero(const Tensor& mask) {

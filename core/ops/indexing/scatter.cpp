@@ -26,6 +26,9 @@ void scatter_gradient(const GradContext& c, Grads g) {
   if (c.needs(0)) g[0] = cleared_at(c.grad(), dim_of(c), c.input(1));
   if (c.needs(2)) g[2] = gather(c.grad(), dim_of(c), c.input(1));
 }
+// | `scatter` | x, index, src -> y | `dim` | y = x but at index: y[index] = src, of several the
+//   last. index and src have one shape, no larger than x except along `dim`; range as embedding;
+//   any dtype. y may alias x |
 const Op scatter_op{{
     .name = "scatter",
     .inputs = "x index src",
@@ -88,6 +91,9 @@ void scatter_reduce_gradient(const GradContext& c, Grads g) {
   if (c.needs(0) && !c.attrs.get_bool("include_self"))
     g[0] = cleared_at(g[0], dim_of(c), c.input(1));
 }
+// | `scatter_reduce` | x, index, src -> y | `dim`, `reduce` "sum" "prod" "amax" "amin",
+//   `include_self` bool | src is combined with y[index] in index order (deterministic); without
+//   `include_self` elements of x that an index names take no part. NaN wins. any but halves |
 const Op scatter_reduce_op{{
     .name = "scatter_reduce",
     .inputs = "x index src",

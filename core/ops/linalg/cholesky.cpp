@@ -20,6 +20,8 @@ void cholesky_gradient(const GradContext& c, Grads g) {
   const Tensor s = (tril(p) + turned(tril(p, -1))) * 0.5;
   g[0] = solve_triangular(l, solve_triangular(turned(l), s, true), false, false);
 }
+// | `cholesky` | a(…,n,n) -> l | | lower triangular, zeros above; reads the lower triangle. A pivot
+//   that is not positive: TN_CODE_INVALID_ARGUMENT, naming matrix and minor |
 const Op cholesky_op{{
     .name = "cholesky",
     .infer = infer_same_matrices,

@@ -29,6 +29,7 @@ void eigh_gradient(const GradContext& c, Grads g) {
   if (gw.defined()) inner = inner + diag_embed(gw);
   g[0] = matmul(v, matmul(inner, turned(v)));
 }
+// | `eigh` | a(…,n,n) -> w(…,n), v? | | reads the lower triangle; w rises. Errors as `svd` |
 const Op eigh_op{{
     .name = "eigh",
     .infer = infer_eigh,

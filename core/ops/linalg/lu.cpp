@@ -26,6 +26,8 @@ void infer_permutation(Infer& infer) {
   shape[shape.size() - 1] = infer.attrs.get_int("rows");
   infer.output(DType::i64, shape);
 }
+// | `lu_permutation` | pivots(…,k)(i32) -> places(…,rows)(i64) | `rows` int | where each row was
+//   before the exchanges; a pivot outside [1, rows]: TN_CODE_OUT_OF_RANGE |
 const Op permutation_op{{
     .name = "lu_permutation",
     .infer = infer_permutation,
@@ -90,6 +92,8 @@ void lu_gradient(const GradContext& c, Grads g) {
   if (m > n) x = cat({x, behind_u(c.grad().narrow(-2, k, m - k))}, -2);
   g[0] = permuted(c.output(1), x);
 }
+// | `lu_factor` | a(…,m,n) -> lu, pivots(…,k)(i32)? | | k = min(m, n); row i was exchanged with row
+//   pivots[i], counted from 1. Zero pivots are no error |
 const Op lu_op{{
     .name = "lu_factor",
     .infer = infer_lu,

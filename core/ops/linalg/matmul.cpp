@@ -36,6 +36,9 @@ void matmul_gradient(const GradContext& c, Grads g) {
   if (c.needs(0)) g[0] = product(c.grad(), transpose(c.input(1), -1, -2), c.attrs);
   if (c.needs(1)) g[1] = product(transpose(c.input(0), -1, -2), c.grad(), c.attrs);
 }
+// | `matmul` | a(…,m,k), b(…,k,n), residual(…,m,n)? -> y(…,m,n) | `residual` bool and `activation`
+//   text, optional; the scalars of the activation | same rank >= 2, equal batch sizes, batch
+//   strides may be 0. Both of any strides: transposed views must be fast. k = 0 gives zeros |
 const Op matmul_op{{
     .name = "matmul",
     .inputs = "a b",
@@ -80,6 +83,8 @@ void decompose_linear(const Call& call, Outputs& out) {
   Tensor y = product(call.in(0), transpose(call.in(1), 0, 1), call.attrs);
   out.push_back(call.has(2) ? y + call.in(2) : y);
 }
+// | `linear` | x(m,k), weight(n,k), bias(n)?, residual(m,n)? -> y(m,n) | as matmul | x weightᵀ +
+//   bias |
 const Op linear_op{{
     .name = "linear",
     .inputs = "x weight bias",
@@ -98,6 +103,8 @@ void decompose_linear_relu(const Call& call, Outputs& out) {
   const Tensor* bias = call.has(2) ? call.inputs[2] : nullptr;
   out.push_back(relu(run(linear_op, {call.inputs[0], call.inputs[1], bias}, call.attrs)));
 }
+// | `linear_relu` | x, weight, bias? -> y | | relu of `linear`. Optional: where it is not offered
+//   the core computes the two |
 const Op linear_relu_op{{
     .name = "linear_relu",
     .inputs = "x weight bias",

@@ -57,6 +57,8 @@ void qr_gradient(const GradContext& c, Grads g) {
   gq = gq.defined() ? gq + more : more;
   g[0] = cat({gradient_of_square(q, r.narrow(-1, 0, m), gq, gu), matmul(q, gv)}, -1);
 }
+// | `qr` | a(…,m,n) -> q(…,m,k)?, r(…,k,n) | `complete` bool | k = min(m, n), or m where `complete`
+//   |
 const Op qr_op{{
     .name = "qr",
     .infer = infer_qr,

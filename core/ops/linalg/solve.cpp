@@ -17,6 +17,8 @@ void solve_gradient(const GradContext& c, Grads g) {
   if (c.needs(0)) g[0] = neg(matmul(b, turned(c.output(0))));
   if (c.needs(1)) g[1] = b;
 }
+// | `solve` | a(…,n,n), b(…,n,k) -> x(…,n,k) | | equal batches. A pivot that is exactly 0:
+//   TN_CODE_INVALID_ARGUMENT, naming matrix and pivot |
 const Op solve_op{{
     .name = "solve",
     .inputs = "a b",
@@ -33,6 +35,7 @@ void inverse_gradient(const GradContext& c, Grads g) {
   const Tensor x = turned(c.output(0));
   g[0] = neg(matmul(matmul(x, c.grad()), x));
 }
+// | `inv` | a(…,n,n) -> x | | as `solve` |
 const Op inverse_op{{
     .name = "inv",
     .infer = infer_inverse,
@@ -56,6 +59,8 @@ void solve_triangular_gradient(const GradContext& c, Grads g) {
 
 }  // namespace
 
+// | `solve_triangular` | a(…,n,n), b(…,n,k) -> x(…,n,k) | `upper unitriangular` bool | reads one
+//   triangle of a, and its diagonal unless `unitriangular`; zeros there give infinities |
 const Op solve_triangular_op{{
     .name = "solve_triangular",
     .inputs = "a b",

@@ -54,6 +54,8 @@ void svd_gradient(const GradContext& c, Grads g) {
     g[0] = matmul(u, matmul(inner, vh));
   }
 }
+// | `svd` | a(…,m,n) -> u?, s(…,k), vh? | `full_matrices` bool | s falls. NaN, infinities and no
+//   convergence: TN_CODE_INVALID_ARGUMENT, naming the matrix |
 const Op svd_op{{
     .name = "svd",
     .infer = infer_svd,

@@ -39,6 +39,8 @@ void decompose_binary_cross_entropy(const Call& call, Outputs& out) {
   const Tensor &x = call.in(0), &t = call.in(1);
   out.push_back((t - 1.0) * log_at_least(1.0 - x) - t * log_at_least(x));
 }
+// | `binary_cross_entropy` | x, t -> loss | | floats; -(t log(x) + (1 - t) log(1 - x)) with
+//   logarithms of at least -100 |
 const Op binary_cross_entropy_op{{
     .name = "binary_cross_entropy",
     .inputs = "input target",

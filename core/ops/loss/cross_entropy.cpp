@@ -100,6 +100,8 @@ Attrs options_of(const Attrs& a) {
 void infer_cross_entropy_backward(Infer& infer) {
   infer.output(dtype_of(infer.in(1)), shape_of(infer.in(1)));
 }
+// | `cross_entropy_backward` | g, logits, target, weight?, normalizer, total -> glogits | the same
+//   | |
 const Op cross_entropy_backward_op{{
     .name = "cross_entropy_backward",
     .infer = infer_cross_entropy_backward,
@@ -119,6 +121,12 @@ void cross_entropy_gradient(const GradContext& c, Grads g) {
               &c.output(2)},
              options_of(c.attrs));
 }
+// | `cross_entropy` | logits(n,c), target(n) i64, weight(c)? -> loss, normalizer(2,n),
+//   total(scalar) | `reduction` "mean" "sum" "none"; `ignore_index` int; `label_smoothing` float |
+//   loss is a scalar, or (n) for "none". normalizer[0] is the largest logit of each row,
+//   normalizer[1] log(sum(exp(logit - largest))): their sum, rounded, would be as inexact as the
+//   logits are large. total the sum of weights that "mean" divides by. A target outside [0,c) that
+//   is not ignore_index: TN_CODE_OUT_OF_RANGE, naming row, label and c |
 const Op cross_entropy_op{{
     .name = "cross_entropy",
     .inputs = "logits target weight",

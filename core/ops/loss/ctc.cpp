@@ -31,6 +31,9 @@ void infer_ctc_loss_backward(Infer& infer) {
   infer.output(dtype_of(infer.in(1)), shape_of(infer.in(1)));
 }
 
+// | `ctc_loss_backward` | g(n), log_probs, targets, input_lengths, target_lengths, losses, alphas
+//   -> glog_probs | `blank` | for log_probs made by log_softmax: exp(log_prob) less the share of
+//   the paths; 0 where g is 0 and behind a sequence's end |
 const Op ctc_loss_backward_op{{
     .name = "ctc_loss_backward",
     .infer = infer_ctc_loss_backward,
@@ -136,6 +139,10 @@ void ctc_loss_gradient(const GradContext& c, Grads g) {
       {&c.grad(), &c.input(0), &c.input(1), &c.input(2), &c.input(3), &c.output(0), &c.output(1)},
       attrs);
 }
+// | `ctc_loss` | log_probs(t,n,c), targets(n,s) i64, input_lengths(n) i64, target_lengths(n) i64 ->
+//   losses(n), alphas(n,t,2s+1) | `blank` int | losses are infinite where a sequence cannot be
+//   aligned. alphas: log-probability of all paths to a state at a step, -inf where there is none. A
+//   label or a length out of range: TN_CODE_OUT_OF_RANGE |
 const Op ctc_loss_op{{
     .name = "ctc_loss",
     .inputs = "log_probs targets input_lengths target_lengths",

@@ -149,7 +149,11 @@ struct SquaredDistance {
     return gradient * scale;
   }
 };
+// | `mse_loss l1_loss` | x, y -> loss | `reduction` "mean" "sum" "none" | floats of one shape,
+//   contiguous; (x - y)², \|x - y\|. The loss is a scalar, or has the shape of x for "none" |
 const Op mse_loss_op{distance_spec<SquaredDistance>("mse_loss")};
+// | `mse_loss_backward l1_loss_backward` | g(scalar), x, y -> gx | ; factor | g factor (x - y), g
+//   factor sign(x - y): of a mean of n squares the factor is 2 / n. The sign of NaN is 0 |
 const Op mse_loss_backward_op{distance_backward_spec<SquaredDistance>("mse_loss_backward")};
 const Op& SquaredDistance::backward() { return mse_loss_backward_op; }
 
@@ -192,7 +196,14 @@ struct HuberDistance {
  private:
   static Tensor value_of(const Tensor& d, const Tensor& z) { return z * (d - z * 0.5); }
 };
+// | `huber_loss smooth_l1_loss` | x, y -> loss | `reduction` "mean" "sum" "none"; limit | as
+//   `mse_loss`; floats of one shape, contiguous. With a = \|x - y\|: a² / 2 where a is below the
+//   limit, elsewhere limit (a - limit / 2); `smooth_l1_loss` is that divided by the limit, which is
+//   above 0 and has a finite reciprocal |
 const Op huber_loss_op{distance_spec<HuberDistance>("huber_loss")};
+// | `huber_loss_backward smooth_l1_loss_backward` | g(scalar), x, y -> gx | ; factor, limit | g
+//   factor z, where z is x - y within [-limit, limit], for `smooth_l1_loss` divided by the limit.
+//   Of NaN it is NaN |
 const Op huber_loss_backward_op{distance_backward_spec<HuberDistance>("huber_loss_backward")};
 const Op& HuberDistance::backward() { return huber_loss_backward_op; }
 

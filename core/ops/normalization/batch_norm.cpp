@@ -57,6 +57,8 @@ void decompose_batch_norm_backward(const Call& call, Outputs& out) {
       out);
 }
 
+// | `batch_norm_backward` | g, x, weight?, mean, invstd -> gx?, gweight?, gbias? | `training` | not
+//   training: mean and invstd are constants |
 const Op batch_norm_backward_op{{
     .name = "batch_norm_backward",
     .infer = infer_batch_norm_backward,
@@ -134,6 +136,13 @@ void decompose_batch_norm(const Call& call, Outputs& out) {
   out[4].copy_(out[4] * (1.0 - momentum) + spread * (momentum * n / (n - 1.0)));
 }
 
+// | `batch_norm` | x(n,c,…), weight(c)?, bias(c)?, running_mean(c)?, running_var(c)?, residual? ->
+//   y, mean(c)?, invstd(c)?, running_mean', running_var' | `training` bool, `eps`; `residual` and
+//   `activation` as [matmul](#linear-algebra); momentum | outputs 3 and 4 alias inputs 3 and 4 and
+//   are there only where training and the inputs are. Where x is of a half type, weight, bias and
+//   running statistics may all be f32 instead; gweight and gbias have the type of the weight, and
+//   gbias f32 where there is none. Running variance is the unbiased one. Not training: normalizes
+//   by the running statistics. Of an empty batch, mean and invstd are 0 |
 const Op batch_norm_op{{
     .name = "batch_norm",
     .inputs = "x weight bias running_mean running_var",

@@ -60,6 +60,7 @@ void decompose_group_norm_backward(const Call& call, Outputs& out) {
   if (call.wanted & 6u) parameter_gradients(g, (values - m.unsqueeze(1)) * s.unsqueeze(1), out);
 }
 
+// | `group_norm_backward` | g, x, weight?, mean, invstd -> gx?, gweight?, gbias? | `num_groups` | |
 const Op group_norm_backward_op{{
     .name = "group_norm_backward",
     .infer = infer_group_norm_backward,
@@ -94,6 +95,9 @@ void decompose_group_norm(const Call& call, Outputs& out) {
   for (size_t i : {1, 2}) out[i] = out[i].reshape(statistics);
 }
 
+// | `group_norm` | x(n,c,…), weight(c)?, bias(c)? -> y, mean(n,num_groups)?, invstd(n,num_groups)?
+//   | `num_groups` int, `eps` | over each group of c / num_groups channels of an image; types of
+//   weight, bias and their gradients as for `layer_norm` |
 const Op group_norm_op{{
     .name = "group_norm",
     .inputs = "x weight bias",

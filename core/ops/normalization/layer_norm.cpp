@@ -71,6 +71,8 @@ void decompose_layer_norm_backward(const Call& call, Outputs& out) {
                                call.in(4).reshape(rows), count, out);
 }
 
+// | `layer_norm_backward` | g, x, weight?, mean, invstd -> gx?, gweight?, gbias? |
+//   `normalized_ndim` | |
 const Op layer_norm_backward_op{{
     .name = "layer_norm_backward",
     .infer = infer_layer_norm_backward,
@@ -105,6 +107,10 @@ void decompose_layer_norm(const Call& call, Outputs& out) {
   out = {y, centre.reshape(rows), invstd.reshape(rows)};
 }
 
+// | `layer_norm` | x, weight?, bias? -> y, mean?, invstd? | `normalized_ndim` int, `eps` | over the
+//   last normalized_ndim dimensions; weight and bias have their shape. Where x is of a half type
+//   they may be f32 instead; gweight and gbias have the type of the weight, and gbias f32 where
+//   there is none |
 const Op layer_norm_op{{
     .name = "layer_norm",
     .inputs = "x weight bias",

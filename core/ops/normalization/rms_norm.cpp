@@ -59,6 +59,7 @@ void decompose_rms_norm_backward(const Call& call, Outputs& out) {
                              out);
 }
 
+// | `rms_norm_backward` | g, x, weight?, scale -> gx?, gweight? | `normalized_ndim` | |
 const Op rms_norm_backward_op{{
     .name = "rms_norm_backward",
     .infer = infer_rms_norm_backward,
@@ -91,6 +92,9 @@ void decompose_rms_norm(const Call& call, Outputs& out) {
   out = {call.has(1) ? y * call.in(1) : y, scale.reshape(d.rows)};
 }
 
+// | `rms_norm` | x, weight? -> y, scale? | `normalized_ndim` int, `eps` | x · scale · weight with
+//   scale = 1 / sqrt(mean of x² + eps) over the last normalized_ndim dimensions; types of the
+//   weight and of gweight as for `layer_norm` |
 const Op rms_norm_op{{
     .name = "rms_norm",
     .inputs = "x weight",

@@ -22,6 +22,7 @@ Tensor composed_log_softmax_backward(const Tensor& g, const Tensor& y, int64_t d
 void decompose_softmax_backward(const Call& call, Outputs& out) {
   out.push_back(composed_softmax_backward(call.in(0), call.in(1), call.attrs.get_int("dim")));
 }
+// | `softmax_backward log_softmax_backward` | g, y -> gx | `dim` | |
 const Op softmax_backward_op{{
     .name = "softmax_backward",
     .infer = infer_floating,
@@ -37,6 +38,7 @@ void decompose_softmax(const Call& call, Outputs& out) {
   Tensor e = exp(call.in(0) - amax(call.in(0), dims, true));
   out.push_back(e / sum(e, dims, true));
 }
+// | `softmax log_softmax` | x -> y | `dim` | |
 const Op softmax_op{{
     .name = "softmax",
     .infer = infer_floating,

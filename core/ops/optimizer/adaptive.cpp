@@ -105,27 +105,37 @@ void decompose_lion(const Call& call, Outputs& out) {
   lists.outputs(out);
 }
 
+// | `rmsprop_step` | p×n, g×n, v×n, then mean×n?, then momentum×n? -> p×n, v×n, then mean×n?, then
+//   momentum×n? | `n`, `centered` (mean), `momentum`, `maximize` bool; lr, alpha, eps,
+//   weight_decay, momentum | |
 const Op rmsprop_step_op{{.name = "rmsprop_step",
                           .infer = infer_in_place,
                           .by_element = true,
                           .decompose = decompose_rmsprop,
                           .scalars = 5,
                           .numbers = "lr alpha eps weight_decay momentum"}};
+// | `adagrad_step` | p×n, g×n, sum×n -> p×n, sum×n | `n`, `maximize` bool; rate, eps, weight_decay
+//   | |
 const Op adagrad_step_op{{.name = "adagrad_step",
                           .infer = infer_in_place,
                           .by_element = true,
                           .decompose = decompose_adagrad,
                           .scalars = 3}};
+// | `nadam_step` | p×n, g×n, m×n, v×n -> p×n, m×n, v×n | `n`, `maximize` bool; beta1, beta2, eps,
+//   decay, shrink, grad_rate, average_rate, root_bias2 | |
 const Op nadam_step_op{{.name = "nadam_step",
                         .infer = infer_in_place,
                         .by_element = true,
                         .decompose = decompose_nadam,
                         .scalars = 8}};
+// | `radam_step` | p×n, g×n, m×n, v×n -> p×n, m×n, v×n | `n`, `maximize` bool; beta1, beta2, eps,
+//   decay, shrink, rate, adaptive:i | |
 const Op radam_step_op{{.name = "radam_step",
                         .infer = infer_in_place,
                         .by_element = true,
                         .decompose = decompose_radam,
                         .scalars = 7}};
+// | `lion_step` | p×n, g×n, m×n -> p×n, m×n | `n`, `maximize` bool; lr, beta1, beta2, shrink | |
 const Op lion_step_op{{.name = "lion_step",
                        .infer = infer_in_place,
                        .by_element = true,

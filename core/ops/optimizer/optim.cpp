@@ -51,12 +51,16 @@ void decompose_adam(const Call& call, Outputs& out) {
   lists.outputs(out);
 }
 
+// | `sgd_step` | p×n, g×n, then momentum×n? -> p×n, then momentum×n? | `n`, `nesterov` bool,
+//   `maximize` bool; lr, momentum, dampening, weight_decay, first:i | |
 const Op sgd_step_op{{.name = "sgd_step",
                       .infer = infer_in_place,
                       .by_element = true,
                       .decompose = decompose_sgd,
                       .scalars = 5,
                       .numbers = "lr momentum dampening weight_decay first"}};
+// | `adam_step` | p×n, g×n, m×n, v×n, then vmax×n? -> p×n, m×n, v×n, then vmax×n? | `n`, `amsgrad`,
+//   `decoupled` (AdamW), `maximize` bool; lr, beta1, beta2, eps, weight_decay, step:i | |
 const Op adam_step_op{{.name = "adam_step",
                        .infer = infer_in_place,
                        .by_element = true,

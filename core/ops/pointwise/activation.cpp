@@ -36,6 +36,7 @@ void decompose_sigmoid_backward(const Call& call, Outputs& out) {
   const Tensor& y = call.in(1);
   out.push_back(call.in(0) * (y * (1.0 - y)));
 }
+// | `sigmoid_backward tanh_backward relu_backward` | g, y -> gx | | y is the forward result |
 const Op sigmoid_backward_op{{
     .name = "sigmoid_backward",
     .infer = infer_slope,
@@ -51,6 +52,8 @@ void sigmoid_gradient(const GradContext& c, Grads g) {
 void decompose_sigmoid(const Call& call, Outputs& out) {
   out.push_back(1.0 / (exp(neg(call.in(0))) + 1.0));
 }
+// | `tanh sigmoid relu silu gelu` | x -> y | | floats; `relu` integers too. `gelu` is the exact (erf)
+//   form |
 const Op sigmoid_op{{
     .name = "sigmoid",
     .infer = infer_floating,
@@ -140,6 +143,7 @@ void decompose_gelu_backward(const Call& call, Outputs& out) {
   const Tensor& x = call.in(1);
   out.push_back(call.in(0) * (normal_cdf(x) + x * normal_pdf(x)));
 }
+// | `gelu_backward silu_backward` | g, x -> gx | | x is the forward input |
 const Op gelu_backward_op{{
     .name = "gelu_backward",
     .infer = infer_slope,

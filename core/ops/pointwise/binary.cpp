@@ -102,6 +102,11 @@ void pow_gradient(const GradContext& c, Grads g) {
   g[1] = second(c, where(flat, 0.0, c.grad() * (y * log(where(flat, 1.0, a)))));
 }
 
+// | `add sub mul div maximum minimum pow` | a, b? -> y | `reverse` bool; b | b absent: the scalar
+//   is the second operand, or the first where `reverse`. floats; integers too, except for `div`;
+//   bool for `add` and `maximum`, which are "or", and for `mul` and `minimum`, which are "and".
+//   maximum and minimum return NaN if one operand is NaN. `pow` of integers wraps around; to a
+//   negative power it is 0, except for bases 1 and -1 |
 const Op add_op{{
     .name = "add",
     .inputs = "a b",

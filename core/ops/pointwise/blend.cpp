@@ -64,6 +64,8 @@ void decompose_lerp(const Call& call, Outputs& out) {
   out.push_back(
       where(le(abs(weight), 0.5), a + weight * difference, end - difference * (1.0 - weight)));
 }
+// | `lerp` | a, b, weight? -> y | ; weight | floats; a + weight (b - a), without the tensor by the
+//   scalar. Weights 0 and 1 give a and b |
 const Op lerp_op{{
     .name = "lerp",
     .inputs = "a end weight",
@@ -85,6 +87,7 @@ void addcmul_gradient(const GradContext& c, Grads g) {
 void decompose_addcmul(const Call& call, Outputs& out) {
   out.push_back(call.in(0) + call.in(1) * call.in(2));
 }
+// | `addcmul addcdiv` | x, a, b -> y | | x + a b, x + a / b; floats, `addcmul` integers too |
 const Op addcmul_op{{
     .name = "addcmul",
     .inputs = "x a b",

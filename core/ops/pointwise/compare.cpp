@@ -27,18 +27,21 @@ OpSpec comparison(const char* name) {
       .number_for = 1,
   };
 }
+// | `eq ne lt le gt ge` | a, b? -> y(bool) | `reverse`; b | any |
 const Op eq_op{comparison("eq")};
 const Op ne_op{comparison("ne")};
 const Op lt_op{comparison("lt")};
 const Op le_op{comparison("le")};
 const Op gt_op{comparison("gt")};
 const Op ge_op{comparison("ge")};
+// | `logical_and logical_or logical_xor` | a(bool), b(bool) -> y(bool) | | |
 const Op logical_and_op{
     {.name = "logical_and", .inputs = "a b", .infer = infer_logic, .pointwise = true}};
 const Op logical_or_op{
     {.name = "logical_or", .inputs = "a b", .infer = infer_logic, .pointwise = true}};
 const Op logical_xor_op{
     {.name = "logical_xor", .inputs = "a b", .infer = infer_logic, .pointwise = true}};
+// | `logical_not` | x -> y(bool) | | any |
 const Op logical_not_op{{.name = "logical_not", .infer = infer_logical_not, .pointwise = true}};
 
 Tensor truth(const char* op, const Tensor& x, const char* name = "x") {

@@ -40,6 +40,8 @@ OpSpec division(const char* name, GradRule gradient) {
       .number_for = 1,
   };
 }
+// | `fmod remainder floor_divide` | a, b? -> y | as `add` | floats, integers. The remainder has the
+//   sign of a (`fmod`) or of b; `floor_divide` rounds down. Of integers by 0: 0 |
 const Op fmod_op{division("fmod", fmod_gradient)};
 const Op remainder_op{division("remainder", remainder_gradient)};
 const Op floor_divide_op{division("floor_divide", floor_divide_gradient)};
@@ -95,9 +97,12 @@ OpSpec bits(const char* name, InferRule infer) {
           .promotion = Promotion::common,
           .number_for = 1};
 }
+// | `bitwise_and bitwise_or bitwise_xor` | a, b? -> y | as `add` | integers, bool |
 const Op bitwise_and_op{bits("bitwise_and", infer_bits)};
 const Op bitwise_or_op{bits("bitwise_or", infer_bits)};
 const Op bitwise_xor_op{bits("bitwise_xor", infer_bits)};
+// | `bitwise_left_shift bitwise_right_shift` | a, b? -> y | as `add` | integers; by a negative
+//   number or all bits: 0, or -1 of a negative number that is shifted right |
 const Op left_shift_op{bits("bitwise_left_shift", infer_shift)};
 const Op right_shift_op{bits("bitwise_right_shift", infer_shift)};
 

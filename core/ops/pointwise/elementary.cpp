@@ -36,6 +36,8 @@ void decompose_expm1(const Call& call, Outputs& out) {
   const Tensor y = rest * (x / log(safe));
   out.push_back(where(near_one, x, where(small, y, rest)));
 }
+// | `expm1 log1p exp2 log2 log10 tan asin acos atan sinh cosh asinh acosh atanh` | x -> y | |
+//   floats. `expm1` and `log1p` are precise near 0 |
 const Op expm1_op{wide_under_autocast(of_result("expm1", expm1_gradient, decompose_expm1))};
 
 void log1p_gradient(const GradContext& c, Grads g) { g[0] = c.grad() / (c.input(0) + 1.0); }

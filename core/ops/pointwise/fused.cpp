@@ -79,6 +79,11 @@ void decompose_fused(const Call& call, Outputs& out) {
 
 }  // namespace
 
+// | `fused` | x0, x1, … -> y0, y1, … | `program` string; those of its steps, one after the other |
+//   a [graph](#fused) of pointwise operators, and of reductions of rows, in one pass over memory;
+//   1 to 24 inputs, 1 to 8 outputs, 1 to 64 steps. Unless it reduces, all tensors have the outputs'
+//   shape (stride 0 where an input is broadcast). Dtypes are each tensor's own; any output may
+//   alias any one input |
 const Op fused_op{{
     .name = "fused",
     .infer = infer_fused,

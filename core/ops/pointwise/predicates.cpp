@@ -22,6 +22,8 @@ void decompose_nan_to_num(const Call& call, Outputs& out) {
   y = where(eq(x, kInfinity), call.scalars[1].value.f, y);
   out.push_back(where(eq(x, -kInfinity), call.scalars[2].value.f, y));
 }
+// | `nan_to_num` | x -> y | ; nan, posinf, neginf | floats; what stands for NaN and the infinities
+//   |
 const Op nan_to_num_op{{
     .name = "nan_to_num",
     .infer = infer_floating,

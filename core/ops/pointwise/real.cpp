@@ -31,6 +31,8 @@ void atan2_gradient(const GradContext& c, Grads g) {
   if (c.needs(0)) g[0] = first(c, scaled * x);
   if (c.needs(1)) g[1] = second(c, neg(scaled * y));
 }
+// | `atan2 hypot copysign logaddexp xlogy` | a, b? -> y | as `add` | floats. `logaddexp` of equal
+//   infinities is that infinity; `xlogy` is 0 where a is 0 and b is not NaN |
 const Op atan2_op{of_two("atan2", atan2_gradient, "y x")};
 
 void hypot_gradient(const GradContext& c, Grads g) {

@@ -94,7 +94,13 @@ struct Elu {
     return where(le(x, 0.0), below(x, s, s[2].value.f * s[2].value.f), 0.0);
   }
 };
+// | `elu` | x -> y | ; alpha, scale, input_scale | floats; scale x above 0, alpha scale
+//   (exp(input_scale x) - 1) elsewhere: `selu` and `celu` too |
 const Op elu_op{forward_spec<Elu>("elu", 3)};
+// | `elu_backward leaky_relu_backward softplus_backward logsigmoid_backward gelu_tanh_backward
+//   mish_backward hardsigmoid_backward hardswish_backward` | g, x -> gx | the same scalars | g
+//   times the slope at x. At the corners: `leaky_relu` that below, `hardsigmoid` 0, `hardswish` 0
+//   at -3 and 1 at 3 |
 const Op elu_backward_op{backward_spec<Elu>("elu_backward", 3)};
 const Op& Elu::backward() { return elu_backward_op; }
 
@@ -114,6 +120,7 @@ struct LeakyRelu {
   }
   static Tensor curvature(const Tensor& x, Scalars) { return zeros_like(x); }
 };
+// | `leaky_relu` | x -> y | ; negative_slope | floats |
 const Op leaky_relu_op{forward_spec<LeakyRelu>("leaky_relu", 1)};
 const Op leaky_relu_backward_op{backward_spec<LeakyRelu>("leaky_relu_backward", 1)};
 const Op& LeakyRelu::backward() { return leaky_relu_backward_op; }
@@ -137,6 +144,8 @@ struct Softplus {
     return where(le(z, s[1].value.f), y * (1.0 - y) * s[0].value.f, 0.0);
   }
 };
+// | `softplus` | x -> y | ; beta, threshold | floats; log(1 + exp(beta x)) / beta, and x where beta
+//   x is above the threshold; exact for every x |
 const Op softplus_op{wide_under_autocast(forward_spec<Softplus>("softplus", 2))};
 const Op softplus_backward_op{backward_spec<Softplus>("softplus_backward", 2)};
 const Op& Softplus::backward() { return softplus_backward_op; }
@@ -154,6 +163,7 @@ struct LogSigmoid {
     return y * (y - 1.0);
   }
 };
+// | `logsigmoid mish hardsigmoid hardswish` | x -> y | | floats |
 const Op logsigmoid_op{forward_spec<LogSigmoid>("logsigmoid")};
 const Op logsigmoid_backward_op{backward_spec<LogSigmoid>("logsigmoid_backward")};
 const Op& LogSigmoid::backward() { return logsigmoid_backward_op; }
@@ -223,6 +233,8 @@ struct GeluTanh {
     return p.ds * (p.dv * 2.0 + close * bend);
   }
 };
+// | `gelu_tanh` | x -> y | | floats; x s(v) with v = 2 sqrt(2 / pi) (x + 0.044715 x³) and s =
+//   `sigmoid`, which is `gelu` by tanh, but keeps its digits where tanh is near to -1 |
 const Op gelu_tanh_op{forward_spec<GeluTanh>("gelu_tanh")};
 const Op gelu_tanh_backward_op{backward_spec<GeluTanh>("gelu_tanh_backward")};
 const Op& GeluTanh::backward() { return gelu_tanh_backward_op; }

@@ -25,6 +25,7 @@ OpSpec special(const char* name, GradRule gradient) {
 void erfc_gradient(const GradContext& c, Grads g) {
   g[0] = c.grad() * (exp(neg(square(c.input(0)))) * (-2.0 * std::numbers::inv_sqrtpi));
 }
+// | `erfc erfinv lgamma digamma` | x -> y | | floats |
 const Op erfc_op{special("erfc", erfc_gradient)};
 
 void erfinv_gradient(const GradContext& c, Grads g) {
@@ -49,6 +50,7 @@ Tensor run_polygamma(int64_t n, const Tensor& x);
 void polygamma_gradient(const GradContext& c, Grads g) {
   g[0] = c.grad() * run_polygamma(c.attrs.get_int("n") + 1, c.input(0));
 }
+// | `polygamma` | x -> y | `n` int, 1 to 1000 | floats; the n-th derivative of `digamma` |
 const Op polygamma_op{special("polygamma", polygamma_gradient)};
 Tensor run_polygamma(int64_t n, const Tensor& x) {
   return run(polygamma_op, {&x}, Attrs().set("n", n));
@@ -68,6 +70,8 @@ OpSpec logit_spec() {
   spec.scalars = 2;
   return spec;
 }
+// | `logit` | x -> y | ; low, high | floats; log(p / (1 - p)) of p = x within [low, high], which
+//   may be infinite |
 const Op logit_op{logit_spec()};
 
 }  // namespace

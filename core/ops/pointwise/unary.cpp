@@ -14,6 +14,7 @@ namespace {
 void zero_gradient(const GradContext& c, Grads g) { g[0] = zeros_like(c.grad()); }
 
 void neg_gradient(const GradContext& c, Grads g) { g[0] = neg(c.grad()); }
+// | `neg abs sign` | x -> y | | floats, i64, i32 |
 const Op neg_op{{
     .name = "neg",
     .infer = infer_numeric,
@@ -36,6 +37,7 @@ const Op sign_op{{
     .gradient = zero_gradient,
     .pointwise = true,
 }};
+// | `floor ceil round trunc` | x -> y | | floats; `round` to even |
 const Op floor_op{{
     .name = "floor",
     .infer = infer_floating,
@@ -65,6 +67,7 @@ void square_gradient(const GradContext& c, Grads g) { g[0] = c.grad() * (c.input
 void decompose_square(const Call& call, Outputs& out) {
   out.push_back(mul(call.in(0), call.in(0)));
 }
+// | `square reciprocal exp log sqrt rsqrt sin cos erf` | x -> y | | floats; `square` integers too |
 const Op square_op{{
     .name = "square",
     .infer = infer_numeric,

@@ -24,6 +24,7 @@ void where_gradient(const GradContext& c, Grads g) {
   if (c.needs(2)) g[2] = sum_to(where(c.input(0), 0.0, c.grad()), c.input_shape(2));
 }
 
+// | `where` | condition(bool), a, b -> y | | any |
 const Op where_op{{
     .name = "where",
     .inputs = "condition a b",
@@ -50,6 +51,7 @@ void clamp_gradient(const GradContext& c, Grads g) {
   g[0] = where(logical_and(above, below), c.grad(), 0.0);
 }
 
+// | `clamp` | x -> y | ; min, max | floats, integers; NaN stays |
 const Op clamp_op{{
     .name = "clamp",
     .infer = infer_numeric,

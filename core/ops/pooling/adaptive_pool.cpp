@@ -24,6 +24,7 @@ void adaptive_avg_pool2d_backward_gradient(const GradContext& c, Grads g) {
   const Shape& pooled = c.input_shape(0);
   g[0] = adaptive_avg_pool2d(c.grad(), {pooled[2], pooled[3]});
 }
+// | `adaptive_avg_pool2d_backward` | g -> gx | | |
 const Op adaptive_avg_pool2d_backward_op{{
     .name = "adaptive_avg_pool2d_backward",
     .infer = infer_given_shape,
@@ -43,6 +44,7 @@ void adaptive_avg_pool2d_gradient(const GradContext& c, Grads g) {
   g[0] = run_as(c.input_shape(0), adaptive_avg_pool2d_backward_op, {&c.grad()}, no_attrs,
                 c.input_format(0));
 }
+// | `adaptive_avg_pool2d` | x -> y | | output size from y |
 const Op adaptive_avg_pool2d_op{{
     .name = "adaptive_avg_pool2d",
     .infer = infer_adaptive_avg_pool2d,

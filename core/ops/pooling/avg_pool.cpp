@@ -21,6 +21,7 @@ Tensor average(const Tensor& x, const Attrs& attrs);
 void avg_pool2d_backward_gradient(const GradContext& c, Grads g) {
   g[0] = average(c.grad(), c.attrs);
 }
+// | `avg_pool2d_backward` | g -> gx | the same | |
 const Op avg_pool2d_backward_op{{
     .name = "avg_pool2d_backward",
     .infer = infer_given_shape,
@@ -33,6 +34,7 @@ void infer_avg_pool2d(Infer& infer) {
 void avg_pool2d_gradient(const GradContext& c, Grads g) {
   g[0] = run_as(c.input_shape(0), avg_pool2d_backward_op, {&c.grad()}, c.attrs, c.input_format(0));
 }
+// | `avg_pool2d` | x -> y | `kernel_size stride padding`, `ceil_mode`, `count_include_pad` | |
 const Op avg_pool2d_op{{
     .name = "avg_pool2d",
     .infer = infer_avg_pool2d,

@@ -28,6 +28,7 @@ void max_pool2d_backward_gradient(const GradContext& c, Grads g) {
   Tensor positions = c.input(1).reshape({to[0], to[1], to[2] * to[3]});
   g[0] = gather(planes, 2, positions).reshape(to);
 }
+// | `max_pool2d_backward` | g, indices -> gx | as max_pool2d | overlapping windows add |
 const Op max_pool2d_backward_op{{
     .name = "max_pool2d_backward",
     .infer = infer_given_shape,
@@ -44,6 +45,9 @@ void max_pool2d_gradient(const GradContext& c, Grads g) {
   g[0] = run_as(c.input_shape(0), max_pool2d_backward_op, {&c.grad(), &c.output(1)}, c.attrs,
                 c.input_format(0));
 }
+// | `max_pool2d` | x(n,c,h,w) -> y, indices(i64)? | `kernel_size stride padding dilation` two ints
+//   each, `ceil_mode` bool | indices: position ih*w+iw in the plane; padding counts as -inf, and
+//   every window covers a pixel; NaN wins |
 const Op max_pool2d_op{{
     .name = "max_pool2d",
     .infer = infer_max_pool2d,

@@ -61,6 +61,8 @@ void decompose_resample_backward(const Call& call, Outputs& out) {
   out = {contiguous(resample_backward_composed(call.in(0), *call.shape, resampled_dim(call.attrs),
                                                call.in(1), call.in(2)))};
 }
+// | `resample_backward` | g, place, weight -> gx | `dim` | the same backwards: gx[place[k][i]] +=
+//   weight[k][i] · g[i] |
 const Op resample_backward_op{{
     .name = "resample_backward",
     .infer = infer_given_shape,
@@ -83,6 +85,9 @@ void decompose_resample(const Call& call, Outputs& out) {
   out = {
       contiguous(resample_composed(call.in(0), resampled_dim(call.attrs), call.in(1), call.in(2)))};
 }
+// | `resample` | x, place(taps,n) i64, weight(taps,n) -> y | `dim` int | sums along `dim`, whose
+//   size becomes n: y[i] = sum over k of weight[k][i] · x[place[k][i]]; all but place have one
+//   floating dtype. A place outside the dimension: TN_CODE_OUT_OF_RANGE |
 const Op resample_op{{
     .name = "resample",
     .inputs = "x places weights",

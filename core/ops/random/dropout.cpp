@@ -26,6 +26,7 @@ void infer_dropout_backward(Infer& infer) {
     infer.shape_error(fmt::format("the mask has shape {}, and the gradient {}",
                                   shape_of(infer.in(1)), shape_of(infer.in(0))));
 }
+// | `dropout_backward` | g, mask -> gx | ; p | g * mask / (1-p) |
 const Op dropout_backward_op{{
     .name = "dropout_backward",
     .infer = infer_dropout_backward,
@@ -48,6 +49,8 @@ void infer_dropout(Infer& infer) {
 void dropout_gradient(const GradContext& c, Grads g) {
   g[0] = backward(c.grad(), c.output(1), c.scalars[2].value.f);
 }
+// | `dropout` | x -> y, mask(bool) | ; seed:i, offset:i, p | mask is 1 with probability 1-p; y = x
+//   * mask / (1-p); p = 1 gives zeros |
 const Op dropout_op{{
     .name = "dropout",
     .infer = infer_dropout,

@@ -13,8 +13,13 @@ namespace tenon {
 
 namespace {
 
+// | `uniform` | -> y | ; seed:i, offset:i, low, high | floats; [low, high). Philox as
+//   `plugins/sdk/philox.h` fixes it. f16 and bf16: the values of f32 rounded, and low where that
+//   reaches high |
 const Op uniform_op{{.name = "uniform", .scalars = 4, .draws = true}};
+// | `normal` | -> y | ; seed:i, offset:i, mean, std | floats; as `plugins/sdk/philox.h` fixes it |
 const Op normal_op{{.name = "normal", .scalars = 4, .draws = true}};
+// | `randint` | -> y | ; seed:i, offset:i, low:i, high:i | i64, i32; [low, high) |
 const Op randint_op{{.name = "randint", .scalars = 4, .draws = true}};
 
 // Random operators write contiguous tensors; other targets get a copy of one.

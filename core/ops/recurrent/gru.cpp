@@ -62,6 +62,7 @@ void decompose_gru_step_backward(const Call& call, Outputs& out) {
   gru_composed_backward(call.in(0), call.in(1), call.in(2), call.in(3), out);
 }
 
+// | `gru_step_backward` | g, input_gates, hidden_gates, h -> ginput_gates, ghidden_gates, gh | | |
 const Op gru_step_backward_op{{
     .name = "gru_step_backward",
     .infer = infer_gru_step_backward,
@@ -79,6 +80,8 @@ void gru_step_gradient(const GradContext& c, Grads g) {
   gru_step_backward(c.grad(), c.input(0), c.input(1), c.input(2), g);
 }
 
+// | `gru_step` | input_gates(n,3h), hidden_gates(n,3h), h(n,h) -> h'(n,h) | | gates r, z, n: r and
+//   z are sigmoids of the sums, n = tanh(n_x + r n_h), h' = (1 - z) n + z h |
 const Op gru_step_op{{
     .name = "gru_step",
     .inputs = "input_gates hidden_gates h",

@@ -63,6 +63,7 @@ void decompose_lstm_step_backward(const Call& call, Outputs& out) {
   lstm_composed_backward(call.optional(0), call.optional(1), call.in(2), call.in(3), out);
 }
 
+// | `lstm_step_backward` | gh?, gc'?, gates, c -> ggates, gc | | an absent gradient is 0 |
 const Op lstm_step_backward_op{{
     .name = "lstm_step_backward",
     .infer = infer_lstm_step_backward,
@@ -85,6 +86,8 @@ void lstm_step_gradient(const GradContext& c, Grads g) {
   lstm_step_backward(c.grad(0), c.grad(1), c.input(0), c.input(1), g);
 }
 
+// | `lstm_step` | gates(n,4h), c(n,h) -> h(n,h), c'(n,h) | | gates i, f, g, o: c' = sigmoid(f) c +
+//   sigmoid(i) tanh(g), h = sigmoid(o) tanh(c') |
 const Op lstm_step_op{{
     .name = "lstm_step",
     .inputs = "gates c",

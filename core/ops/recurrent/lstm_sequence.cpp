@@ -70,12 +70,22 @@ void decompose_lstm_sequence_backward(const Call& call, Outputs& out) {
 
 }  // namespace
 
+// | `lstm_sequence` | input_gates(t,n,4h), weight(4h,h), bias(4h)?, h(n,h), c(n,h) -> y(t,n,h),
+//   h'(n,h), c'(n,h), cells(t,n,h)?, gates(t,n,4h)? | `reverse` bool | all steps at once: gates =
+//   input_gates + h weightᵀ + bias, then as in `lstm_step`; with `reverse` from the last to the
+//   first. h' and c' are those after the last step made. Asked for in f32 and f64; where it is not
+//   offered, the steps are made one by one. `cpu` offers it for up to 2^19 elements of weight, and
+//   2^16 a sequence in larger batches |
 const Op lstm_sequence_op{{
     .name = "lstm_sequence",
     .inputs = "input_gates weight_hh bias_hh h c",
     .infer = infer_lstm_sequence,
     .decompose = decompose_lstm_sequence,
 }};
+// | `lstm_sequence_backward` | gy(t,n,h)?, gh'?, gc'?, gates, cells, c, weight, h ->
+//   ginput_gates(t,n,4h), gh?, gc?, before(t,n,h)? | the same | an absent gradient is 0; `before`
+//   is the hidden state before each step, computed again as sigmoid(o) tanh(cell) of the step that
+//   comes earlier; gradients of weight and bias are products of ginput_gates with it, and sums |
 const Op lstm_sequence_backward_op{{
     .name = "lstm_sequence_backward",
     .infer = infer_lstm_sequence_backward,

@@ -21,6 +21,7 @@ void infer_argument(Infer& infer) {
   result.erase(dim);
   infer.output(DType::i64, result);
 }
+// | `argmax argmin` | x -> y(i64) | `dim` | first of equals; NaN wins |
 const Op argmax_op{{.name = "argmax", .infer = infer_argument}};
 const Op argmin_op{{.name = "argmin", .infer = infer_argument}};
 

@@ -34,6 +34,9 @@ void decompose_logsumexp(const Call& call, Outputs& out) {
   out.push_back(result.reshape(reduced_shape(shape_of(x), dims)));
 }
 
+// | `logsumexp` | x -> y | `dims` | floats; log(sum(exp(x))) without overflow. -inf where there are
+//   no elements, or -inf alone; inf where one is among them. Optional: where it is not offered the
+//   core computes it by `amax`, `exp`, `sum` and `log` |
 const Op logsumexp_op{{
     .name = "logsumexp",
     .infer = infer_reduced_floating,

@@ -124,6 +124,9 @@ void decompose_var(const Call& call, Outputs& out) {
   out.push_back((dims.empty() ? squares : sum(squares, dims)) / std::max(n, 0.0));
 }
 
+// | `sum mean prod amax amin` | x -> y | `dims` | y has x's shape without dims (keepdim is a view).
+//   `sum prod amax amin` integers too, bool and integers sum to i64. Empty: 0, NaN, 1; the core
+//   refuses amax and amin of an empty tensor. NaN gives NaN |
 const Op sum_op{{
     .name = "sum",
     .infer = infer_sum,
@@ -158,6 +161,7 @@ const Op amin_op{{
     .saves_inputs = 1,
     .saves_outputs = 1,
 }};
+// | `var` | x -> y | `dims`, `correction` int | two-pass or Welford |
 const Op var_op{{
     .name = "var",
     .infer = infer_reduced_floating,
@@ -166,6 +170,7 @@ const Op var_op{{
     .autocast = AutocastRule::f32,
     .decompose = decompose_var,
 }};
+// | `any all` | x(bool) -> y(bool) | `dims` | |
 const Op any_op{{.name = "any", .infer = infer_truth}};
 const Op all_op{{.name = "all", .infer = infer_truth}};
 

@@ -46,6 +46,8 @@ void decompose_cumsum(const Call& call, Outputs& out) {
   out.push_back(doubled(call.in(0), call.attrs.get_int("dim"), call.attrs.get_bool("reverse"),
                         [](const Tensor& a, const Tensor& b) { return a + b; }));
 }
+// | `cumsum cumprod` | x -> y | `dim`; `cumsum` `reverse` bool | f32, f64, i64: of each line the
+//   sum or product of the elements up to each; with `reverse` from its end. Integers wrap |
 const Op cumsum_op{{
     .name = "cumsum",
     .infer = infer_cumsum,
@@ -115,6 +117,7 @@ Tensor log_add_exp(const Tensor& a, const Tensor& b) {
 void decompose_logcumsumexp(const Call& call, Outputs& out) {
   out.push_back(doubled(call.in(0), call.attrs.get_int("dim"), false, log_add_exp));
 }
+// | `logcumsumexp` | x -> y | `dim` | f32, f64; log(cumsum(exp(x))) without overflow |
 const Op logcumsumexp_op{{
     .name = "logcumsumexp",
     .infer = infer_floating,
@@ -163,6 +166,8 @@ void decompose_extreme(const Call& call, Outputs& out) {
   out.push_back(places.contiguous());
 }
 
+// | `cummax cummin` | x -> y, indices(i64) | `dim` | any but halves: the extreme so far and where
+//   it lies, the last of equals; NaN wins |
 const Op cummax_op{{
     .name = "cummax",
     .infer = infer_chosen,

@@ -39,6 +39,9 @@ void decompose_searchsorted(const Call& call, Outputs& out) {
   out.push_back(sum(logical_not(behind).to(DType::i64), -1));
 }
 
+// | `searchsorted` | sequence, values -> places(i64) | `right` bool | numbers but halves, of one
+//   dtype. The sequence is a vector, or has a row for each row of values; sorted as `sort` does.
+//   The first place, or with `right` the last, where the value keeps it sorted |
 const Op searchsorted_op{{
     .name = "searchsorted",
     .inputs = "sequence values",

@@ -22,6 +22,8 @@ void infer_sort(Infer& infer) {
   infer.output(dtype_of(infer.in(0)), shape_of(infer.in(0)));
   infer.output(DType::i64, shape_of(infer.in(0)));
 }
+// | `sort` | x -> y, indices(i64) | `dim`, `descending` bool | any but halves; stable. NaN is
+//   larger than every number, and equal to NaN |
 const Op sort_op{{
     .name = "sort",
     .infer = infer_sort,
@@ -41,6 +43,8 @@ void decompose_topk(const Call& call, Outputs& out) {
   for (auto& y : {values, indices})
     out.push_back(shape_of(y).empty() ? y : y.narrow(dim, 0, k).contiguous());
 }
+// | `topk` | x -> y, indices(i64) | `dim`, `k` int, `largest` bool | the first k that `sort` gives,
+//   of equals those that come first |
 const Op topk_op{{
     .name = "topk",
     .infer = infer_topk,

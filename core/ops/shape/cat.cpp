@@ -52,6 +52,7 @@ void decompose_cat(const Call& call, Outputs& out) {
   out.push_back(result);
 }
 
+// | `cat` | x0, x1, … -> y | `dim` | any |
 const Op cat_op{{
     .name = "cat",
     .infer = infer_cat,

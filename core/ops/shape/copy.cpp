@@ -16,6 +16,8 @@ void infer_copy(Infer& infer) {
   infer.output(static_cast<DType>(infer.attrs.get_int("dtype")), shape_of(infer.in(0)));
 }
 void copy_gradient(const GradContext& c, Grads g) { g[0] = c.grad().to(c.input_dtype(0)); }
+// | `copy` | x -> y | | any dtype to any dtype, any strides on both sides: `contiguous`,
+//   `to(dtype)`, `copy_`. Float to integer truncates, to bool is `!= 0` |
 const Op copy_op{{.name = "copy",
                   .infer = infer_copy,
                   .gradient = copy_gradient,

@@ -113,6 +113,8 @@ void decompose_tril(const Call& call, Outputs& out) {
   const Tensor& x = call.in(0);
   out.push_back(where(below_diagonal(x, call.attrs.get_int("diagonal")), x, zero_like(x)));
 }
+// | `tril triu` | x(…,m,n) -> y | `diagonal` int | zeros where column > row + diagonal, for `triu`
+//   where column < row + diagonal; what stands there in x does not count |
 const Op tril_op{triangle("tril", tril_gradient, decompose_tril)};
 
 void triu_gradient(const GradContext& c, Grads g) {

@@ -27,6 +27,7 @@ void decompose_flip(const Call& call, Outputs& out) {
   }
   out.push_back(x);
 }
+// | `flip` | x -> y | `dims` ints | any; the order of elements along these dimensions is reversed |
 const Op flip_op{{
     .name = "flip",
     .infer = infer_flip,
@@ -59,6 +60,8 @@ void decompose_roll(const Call& call, Outputs& out) {
   write_shifted(result, x, call.attrs.get_list("shifts"), 0);
   out.push_back(result);
 }
+// | `roll` | x -> y | `shifts` ints | any; a shift for each dimension, from 0 to its size n: y[(k +
+//   shift) mod n] = x[k] |
 const Op roll_op{{
     .name = "roll",
     .infer = infer_roll,

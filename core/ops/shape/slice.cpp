@@ -32,6 +32,8 @@ void decompose_slice_backward(const Call& call, Outputs& out) {
   write_part(range.of(result, gradient.size(range.dim)), gradient);
   out.push_back(result);
 }
+// | `slice_backward` | g -> gx | `dim`, `start`, `step` | zeros except gx[..., start + k*step, ...]
+//   = g[..., k, ...] |
 const Op slice_backward_op{{
     .name = "slice_backward",
     .infer = infer_given_shape,
