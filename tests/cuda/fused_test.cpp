@@ -11,6 +11,8 @@
 #include <tenon/tenon.h>
 
 #include "cuda/compare.h"
+#include "cuda/emulated/counters.h"
+#include "cuda/in_runtime.h"
 #include "files.h"
 
 using namespace tenon;
@@ -180,6 +182,25 @@ BOOST_AUTO_TEST_CASE(any_layout_is_taken) {
       require_one_kernel(c, inputs[0].shape().str());
     }
   }
+}
+
+// Each thread moves a pack of 16 bytes at once; what is left over goes element by element.
+BOOST_AUTO_TEST_CASE(threads_move_whole_packs) {
+  if (std::getenv("TENON_TEST_GPU") || !has_compiler()) return;
+  const auto& count =
+      in_runtime<emulated::CudaCounters>("tenon_emulated_cuda_counters")->wide_accesses;
+  const auto accesses = [&](const Tensor& a, const Tensor& b) {
+    FusedCase c;
+    const auto x = c.in(a), y = c.in(b);
+    c.out(c.of("square", {c.of("mul", {c.of("abs", {x}), y})}));
+    const uint64_t before = count;
+    require_one_kernel(c, "packs");
+    return count - before;
+  };
+  const auto values = [](const Shape& shape) { return random_values(shape, f32).to(kGpu); };
+  BOOST_TEST(accesses(values({4003}), values({4003})) == 3000u);  // of two inputs and a result
+  BOOST_TEST(accesses(values({3, 1024}), values({1024}).expand({3, 1024})) == 3 * 768u);
+  BOOST_TEST(accesses(values({4001}).slice(0, 1, 4001), values({4000})) == 0u);
 }
 
 // Reductions of rows, in the order in which their own kernels add: lanes of a warp and whole

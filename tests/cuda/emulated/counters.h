@@ -12,6 +12,8 @@ struct CudaCounters {
   std::atomic<uint64_t> launches;  // kernels that were queued, or recorded
   std::atomic<uint64_t> graph_launches;
   std::atomic<uint64_t> host_allocations;  // of pinned memory, which wait for the device
+  // Loads and stores of 16 bytes, by kernels that were compiled while the process ran.
+  std::atomic<uint64_t> wide_accesses;
 };
 
 }  // namespace tenon::emulated

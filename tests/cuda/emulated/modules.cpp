@@ -14,6 +14,11 @@
 #include <unistd.h>
 
 #include "calls.h"
+#include "counters.h"
+
+extern "C" {
+extern tenon::emulated::CudaCounters tenon_emulated_cuda_counters;
+}
 
 using namespace tenon::emulated;
 
@@ -59,6 +64,7 @@ constexpr DeviceOfModule kDevice = {
     warp_barrier,
     exchange,
     lane,
+    [] { ++tenon_emulated_cuda_counters.wide_accesses; },
 };
 
 // The bytes begin with an ELF header, which says where the object ends: behind its table of

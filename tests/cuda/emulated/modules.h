@@ -18,6 +18,7 @@ struct DeviceOfModule {
   void (*warp_barrier)();
   void (*exchange)(void* value, size_t bytes, int source);
   int (*lane)();
+  void (*count_wide_access)();
 };
 
 inline constexpr const char *kBindSymbol = "tenon_bind",  // void(const DeviceOfModule*)

@@ -19,9 +19,6 @@ struct uint2 {
 struct uint3 {
   unsigned x, y, z;
 };
-struct alignas(16) uint4 {
-  unsigned x, y, z, w;
-};
 struct alignas(16) ulonglong2 {
   unsigned long long x, y;
 };
@@ -37,9 +34,24 @@ struct TenonDevice {
   void (*warp_barrier)();
   void (*exchange)(void* value, size_t bytes, int source);
   int (*lane)();
+  void (*count_wide_access)();
 };
 static const TenonDevice* tenon_device;
 extern "C" void tenon_bind(const TenonDevice* device) { tenon_device = device; }
+
+// What one instruction moves between memory and registers.
+struct alignas(16) uint4 {
+  unsigned x, y, z, w;
+  uint4() = default;
+  uint4(const uint4& from) : x(from.x), y(from.y), z(from.z), w(from.w) {
+    tenon_device->count_wide_access();
+  }
+  uint4& operator=(const uint4& from) {
+    x = from.x, y = from.y, z = from.z, w = from.w;
+    tenon_device->count_wide_access();
+    return *this;
+  }
+};
 
 #define threadIdx (*tenon_device->thread_index)
 #define blockIdx (*tenon_device->block_index)

@@ -38,11 +38,11 @@ __device__ inline Computed<T> number(const tn_scalar& s) {
 }
 __device__ inline uint8_t truth(const tn_scalar& s) { return s.i != 0; }
 
-// V elements that lie one behind the other from p on, of which `count` are there; those behind them
-// are zero. With `packs`, p is aligned to a pack.
+// V elements that lie one behind the other from p on. `count` elements are there, which may be more
+// than V; in the place of those that are not, there is zero. With `packs`, p is aligned to a pack.
 template <int V, class T>
 __device__ inline Pack<T, V> load_line(const T* p, uint32_t count, bool packs) {
-  if (packs && count == V) return load_pack<V>(p);
+  if (packs && count >= V) return load_pack<V>(p);
   Pack<T, V> x;
 #pragma unroll
   for (uint32_t v = 0; v < V; ++v) x.at[v] = v < count ? p[v] : T{};
@@ -66,7 +66,7 @@ __device__ inline Pack<T, V> load_one(const T* p) {
 }
 template <int V, class T>
 __device__ inline void store_line(T* p, uint32_t count, bool packs, const Pack<T, V>& x) {
-  if (packs && count == V) return store_pack<V>(p, x);
+  if (packs && count >= V) return store_pack<V>(p, x);
 #pragma unroll
   for (uint32_t v = 0; v < V; ++v)
     if (v < count) p[v] = x.at[v];
