@@ -7,6 +7,7 @@
 
 #include <tenon/tenon.h>
 
+#include "cuda/bare.h"
 #include "cuda/emulated.h"
 #include "cuda/emulated/counters.h"
 #include "cuda/in_runtime.h"
@@ -45,6 +46,53 @@ BOOST_AUTO_TEST_CASE(work_on_one_device_starts_no_other,
   BOOST_TEST(counters.device_calls - calls < 150u);  // one a launch, and some for memory and events
   BOOST_TEST(x.sum().item() == 10100.0);
   BOOST_TEST(counters.contexts == uint64_t{1} << 1);
+}
+
+// Each call on a thread that has asked CUDA for nothing so far: a call for which no device has to
+// be current starts the one that is.
+BOOST_AUTO_TEST_CASE(waiting_for_one_device_starts_no_other,
+                     *boost::unit_test::precondition(emulated_device)) {
+  const auto alone = [](auto&& call) { std::thread(call).join(); };
+  Bare gpu("cuda", 1);
+  const auto& profiling = *gpu.backend.extension<tn_profiling>(TN_EXT_PROFILING, 1);
+  tn_event *begin = nullptr, *end = nullptr;
+  for (tn_event** event : {&begin, &end}) {
+    ok(gpu.api.event_create(gpu.device, event));
+    ok(gpu.api.event_record(*event, gpu.stream));
+  }
+  const auto& contexts =
+      in_runtime<emulated::CudaCounters>("tenon_emulated_cuda_counters")->contexts;
+  const uint64_t only = uint64_t{1} << 1;
+  int32_t done = 0;
+  alone([&] { ok(gpu.api.event_query(begin, &done)); });
+  BOOST_TEST(contexts == only);
+  alone([&] { ok(gpu.api.event_wait(end)); });
+  BOOST_TEST(contexts == only);
+  double milliseconds = -1;
+  alone([&] { ok(profiling.elapsed(begin, end, &milliseconds)); });
+  BOOST_TEST(milliseconds >= 0);
+  BOOST_TEST(contexts == only);
+  alone([&] {
+    gpu.api.event_destroy(begin);
+    gpu.api.event_destroy(end);
+  });
+  BOOST_TEST(contexts == only);
+  alone([&] { ok(gpu.api.drain(nullptr)); });
+  BOOST_TEST(contexts == only);
+}
+
+// Device 0 is current where nobody has chosen one: that is no choice either.
+BOOST_AUTO_TEST_CASE(a_thread_goes_from_the_first_device_to_another,
+                     *boost::unit_test::precondition(emulated_device)) {
+  std::thread([&] {
+    Bare first("cuda", 0), second("cuda", 1);
+    BOOST_TEST(current_device() == 1);
+    const auto& counters = *in_runtime<emulated::CudaCounters>("tenon_emulated_cuda_counters");
+    const uint64_t calls = counters.device_calls;
+    second.allocate<float>(10);
+    BOOST_TEST(counters.device_calls - calls == 1u);  // one that asks, and none that sets
+    BOOST_TEST(current_device() == 1);
+  }).join();
 }
 
 BOOST_AUTO_TEST_CASE(the_device_that_a_thread_has_chosen_stays,

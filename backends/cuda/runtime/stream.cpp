@@ -1,5 +1,8 @@
-// Streams and events. An event brings up what its stream's kernels filed: see fault.h.
+// Streams and events. An event brings up what its stream's kernels filed: see fault.h. Every call
+// is made with the device current, also where CUDA does not ask for that: on a thread that has
+// none, the first call starts the device that is current.
 #include <atomic>
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -91,7 +94,11 @@ tn_error* event_create(tn_device* device, tn_event** out) {
 }
 
 void event_destroy(tn_event* event) {
-  if (cudaEventDestroy(event->handle) != cudaSuccess) cudaGetLastError();
+  tn_error* error = sdk::guard([&] {
+    CurrentDevice current(event->device);
+    if (cudaEventDestroy(event->handle) != cudaSuccess) cudaGetLastError();
+  });
+  if (error) error->destroy(error);
   delete event;
 }
 
@@ -114,6 +121,7 @@ tn_error* stream_wait(tn_stream* stream, tn_event* event) {
 
 tn_error* event_query(tn_event* event, int32_t* done) {
   return sdk::guard([&] {
+    CurrentDevice current(event->device);
     cudaError_t code = cudaEventQuery(event->handle);
     *done = code != cudaErrorNotReady;
     if (*done) throw_late_error(event, code);
@@ -121,7 +129,10 @@ tn_error* event_query(tn_event* event, int32_t* done) {
 }
 
 tn_error* event_wait(tn_event* event) {
-  return sdk::guard([&] { throw_late_error(event, cudaEventSynchronize(event->handle)); });
+  return sdk::guard([&] {
+    CurrentDevice current(event->device);
+    throw_late_error(event, cudaEventSynchronize(event->handle));
+  });
 }
 
 void keep_times() { times_wanted = true; }
@@ -129,6 +140,7 @@ void keep_times() { times_wanted = true; }
 namespace {
 tn_error* elapsed(tn_event* begin, tn_event* end, double* milliseconds) {
   return sdk::guard([&] {
+    CurrentDevice current(begin->device);
     float between = 0;
     check(cudaEventElapsedTime(&between, begin->handle, end->handle), "cudaEventElapsedTime");
     *milliseconds = between;
@@ -140,13 +152,17 @@ const tn_profiling profiling{sizeof(tn_profiling), nullptr, nullptr, elapsed};
 
 void wait_for_streams() {
   std::lock_guard lock(streams().mutex);  // none is destroyed meanwhile
-  cudaError_t first = cudaSuccess;
+  std::exception_ptr first;
   for (auto* stream : streams().all) {
     if (stream->capturing) continue;  // what it records does not run, and waiting would spoil it
-    const cudaError_t code = cudaStreamSynchronize(stream->handle);
-    if (first == cudaSuccess) first = code;
+    try {
+      CurrentDevice current(stream->device);
+      check(cudaStreamSynchronize(stream->handle), "cudaStreamSynchronize");
+    } catch (...) {
+      if (!first) first = std::current_exception();
+    }
   }
-  check(first, "cudaStreamSynchronize");
+  if (first) std::rethrow_exception(first);
 }
 
 }  // namespace tenon::cuda

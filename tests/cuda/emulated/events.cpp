@@ -42,6 +42,7 @@ auto& events = *new std::set<CUevent_st*>;
 template <class F>
 cudaError_t with_event(cudaEvent_t event, F&& f) {
   std::lock_guard guard(lock());
+  start(current_device);
   if (lost) return answer(cudaErrorIllegalAddress);
   if (!events.contains(event)) return answer(cudaErrorInvalidResourceHandle);
   if (auto code = refused_by_capture(event->capture.lock(), cudaErrorCapturedEvent);
@@ -69,6 +70,7 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
 }
 cudaError_t cudaStreamDestroy(cudaStream_t handle) {
   std::lock_guard guard(lock());
+  start(current_device);
   Stream* stream = handle ? find_stream(handle, 0) : nullptr;
   if (!stream) return answer(cudaErrorInvalidResourceHandle);
   return destroy_stream(stream), cudaSuccess;
@@ -116,6 +118,7 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
 }
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
   std::lock_guard guard(lock());
+  start(current_device);
   if (events.erase(event) == 0) return answer(cudaErrorInvalidResourceHandle);
   return delete event, cudaSuccess;
 }
@@ -136,6 +139,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t handle) {
 }
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end) {
   std::lock_guard guard(lock());
+  start(current_device);
   for (auto* event : {begin, end}) {
     if (!events.contains(event) || !event->time || event->device != begin->device)
       return answer(cudaErrorInvalidResourceHandle);
