@@ -4,6 +4,7 @@
 #   TENON_EMULATE_CUDA        whether the tests that run the kernels on the CPU are built; this takes the headers only
 #   TENON_CUDA_LIBRARY_DIRS   where the vendor's libraries were found; the plugin looks there last when it runs
 #   TENON_CUDA_FOUND          with a compiler as well: the plugin is built
+#   TENON_CUDA_OLDEST         then the smallest of the compute capabilities that it holds code for, 80 for 8.0
 set(TENON_CUDA AUTO CACHE STRING "Build the cuda plugin: AUTO (where CUDA is found), ON (or fail) or OFF")
 set(TENON_CUDA_ARCHITECTURES "" CACHE STRING "Compute capabilities that the cuda plugin holds code for; the newest as PTX, too; empty: 80;90;100")
 option(TENON_CUDA_DEBUG "Compile the cuda plugin's kernels without optimizing them, for a debugger, or to see that they compile" OFF)
@@ -98,6 +99,13 @@ if(NOT TENON_CUDA STREQUAL OFF OR TENON_CUDA_EMULATED STREQUAL ON)
     if(NOT architectures)
       set(architectures 80 90 100)
     endif()
+    set(TENON_CUDA_OLDEST 9999)  # until the first number, that of 90-virtual being 90
+    foreach(architecture ${architectures})
+      string(REGEX MATCH "^[0-9]+" number "${architecture}")
+      if(number LESS TENON_CUDA_OLDEST)
+        set(TENON_CUDA_OLDEST ${number})
+      endif()
+    endforeach()
     list(GET architectures -1 newest)
     if(newest MATCHES "-virtual$")  # PTX alone
       set(CMAKE_CUDA_ARCHITECTURES ${architectures})

@@ -14,6 +14,10 @@
 #include "runtime/check.h"
 #include "runtime/runtime.h"
 
+#ifndef TENON_CUDA_OLDEST
+#define TENON_CUDA_OLDEST 80
+#endif
+
 namespace tenon::cuda {
 
 namespace {
@@ -106,7 +110,7 @@ uint32_t count_devices() {
   return static_cast<uint32_t>(count);
 }
 
-constexpr int kOldest = 80;  // the oldest architecture that the kernels are built for
+constexpr int kOldest = TENON_CUDA_OLDEST;  // the oldest architecture of the kernels
 
 void fill_facts(tn_device& d) {
   d.multiprocessors = attribute(cudaDevAttrMultiProcessorCount, d.ordinal);
@@ -115,10 +119,11 @@ void fill_facts(tn_device& d) {
   d.capability = attribute(cudaDevAttrComputeCapabilityMajor, d.ordinal) * 10 +
                  attribute(cudaDevAttrComputeCapabilityMinor, d.ordinal);
   if (d.capability < kOldest)
-    throw sdk::Error(TN_CODE_UNAVAILABLE,
-                     sdk::text("device {} has compute capability {}.{}; this plugin was built "
-                               "for 8.0 and newer",
-                               d.ordinal, d.capability / 10, d.capability % 10));
+    throw sdk::Error(
+        TN_CODE_UNAVAILABLE,
+        sdk::text("device {} has compute capability {}.{}; this plugin was built "
+                  "for {}.{} and newer",
+                  d.ordinal, d.capability / 10, d.capability % 10, kOldest / 10, kOldest % 10));
 }
 
 }  // namespace
