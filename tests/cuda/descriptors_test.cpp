@@ -83,7 +83,7 @@ BOOST_AUTO_TEST_CASE(cublaslt_takes_the_descriptors) {
         blas::set_bias(operation, &p);
         BOOST_TEST(blas::layout_of(p, p.a).get() != nullptr);
         BOOST_TEST(blas::result_layout(p).get() != nullptr);
-        BOOST_TEST(blas::preference_of(32 << 20, 16).get() != nullptr);
+        BOOST_TEST(blas::preference_of(p, 32 << 20, 16).get() != nullptr);
       }
 }
 

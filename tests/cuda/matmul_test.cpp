@@ -51,6 +51,40 @@ BOOST_AUTO_TEST_CASE(not_numbers_pass) {
               {doubles({nan, 1, inf, 2, 3, 4}, {3, 2}), doubles({1, -1, 2, 0.5}, {2, 2})});
 }
 
+// The sum of the first two products needs a bit more than a half type has.
+BOOST_AUTO_TEST_CASE(partial_sums_are_not_rounded) {
+  for (const DType dtype : {f16, bf16}) {
+    const double large = dtype == f16 ? 2048 : 256;
+    const Tensor a = doubles({large, 1, -large, 0}, {1, 4}).to(dtype).to(cuda),
+                 b = ones({4, 1}, {.dtype = dtype, .device = cuda});
+    BOOST_TEST(matmul(a, b).to(f64).item() == 1.0);
+  }
+}
+
+// Views that begin anywhere, where cuBLASLt adds the bias itself and where it does not.
+BOOST_AUTO_TEST_CASE(operands_at_any_element) {
+  const auto product = [](const std::vector<Tensor>& v) {
+    return matmul(v[0].slice(0, 1, 33).view({4, 8}), v[1]);
+  };
+  const auto layer = [](const std::vector<Tensor>& v) {
+    return linear(v[0].slice(0, 1, 33).view({4, 8}), v[1].t(), v[2].slice(0, 1, v[2].size(0)));
+  };
+  const std::vector<Tensor> samples = {sample({33}, 1), sample({8, 3}, 2), sample({4}, 3)};
+  compare_all("a view", product, samples);
+  compare_all("a view and a bias", layer, samples);
+  setenv("TENON_EMULATED_NARROW_BIAS", "0", 1);
+  compare_all("a view and a bias of its own", layer,
+              {samples[0], sample({8, 5}, 2), sample({6}, 3)});
+  unsetenv("TENON_EMULATED_NARROW_BIAS");
+}
+
+BOOST_AUTO_TEST_CASE(relu_keeps_not_numbers) {
+  compare_all("relu of NaN",
+              [](const std::vector<Tensor>& v) { return linear_relu(v[0], v[1], v[2]); },
+              {doubles({std::nan(""), 1, -2, 3}, {2, 2}), doubles({1, 2, -1, 3}, {2, 2}),
+               doubles({0.5, -0.5}, {2})});
+}
+
 BOOST_AUTO_TEST_CASE(precision_of_f32) {
   // 1 + 2^-12 is 1 in TF32.
   Tensor a = full({4, 8}, 1 + 1.0 / 4096, {.device = cuda}), b = ones({8, 4}, {.device = cuda});

@@ -68,15 +68,17 @@ void set_bias(const Operation& operation, const void* bias) {
   set(operation.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
 }
 
-Preference preference_of(uint64_t workspace_bytes, uint32_t alignment) {
+Preference preference_of(const Product& p, uint64_t workspace_bytes, uint32_t alignment) {
   cublasLtMatmulPreference_t raw = nullptr;
   check(cublaslt().cublasLtMatmulPreferenceCreate(&raw), "cublasLtMatmulPreferenceCreate");
   Preference preference(raw);
   set(raw, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspace_bytes);
-  // Partial sums are never rounded to f16 or bf16.
+  // Partial sums are never rounded to f16 or bf16. The other schemes keep them in the type of the
+  // result, "in place" too.
+  const bool is_half = p.dtype == TN_F16 || p.dtype == TN_BF16;
   set(raw, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
-      static_cast<uint32_t>(CUBLASLT_REDUCTION_SCHEME_MASK &
-                            ~CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE));
+      static_cast<uint32_t>(is_half ? CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE
+                                    : CUBLASLT_REDUCTION_SCHEME_MASK));
   for (auto which :
        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})

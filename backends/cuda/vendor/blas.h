@@ -51,7 +51,7 @@ Operation operation_of(const Product& product, bool fuse_bias);
 // Tells an operation where its bias lies.
 void set_bias(const Operation& operation, const void* bias);
 // `alignment` in bytes of every operand's first element.
-Preference preference_of(uint64_t workspace_bytes, uint32_t alignment);
+Preference preference_of(const Product& product, uint64_t workspace_bytes, uint32_t alignment);
 
 }  // namespace blas
 

@@ -1,12 +1,16 @@
 // Stands in for libcublasLt: descriptors and layouts with the real meaning (columns, leading
 // dimensions, transposes, batches, epilogues, promised alignments), products by three loops. What
 // the real one refuses is refused here: sizes of attributes, layouts that do not fit together,
-// pointers that break what was promised to the heuristic.
+// pointers that break what was promised to the heuristic. Where partial sums may be kept in the
+// type of the result, they are. TENON_EMULATED_NARROW_BIAS=0: no algorithm adds a bias to operands
+// that are not aligned to 16 bytes.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <new>
+#include <string_view>
 #include <vector>
 
 #include <cublasLt.h>
@@ -41,6 +45,7 @@ struct Preference {
 struct Promise {
   uint32_t alignment[4];
   uint32_t bias_alignment;
+  bool rounds_partial_sums;  // to the type of the result
 };
 static_assert(sizeof(Promise) <= sizeof(cublasLtMatmulAlgo_t));
 
@@ -91,6 +96,12 @@ void store(void* p, cudaDataType type, int64_t i, double x) {
   }
 }
 
+double rounded(double x, cudaDataType type) {
+  alignas(8) unsigned char place[8];
+  store(place, type, 0, x);
+  return load(place, type, 0);
+}
+
 // TF32 keeps 10 bits of the mantissa.
 double to_tf32(double x) {
   auto f = static_cast<float>(x);
@@ -119,6 +130,11 @@ bool fit_together(const Operation& op, const Layout& a, const Layout& b, const L
          cols(a, op.transpose_a) == rows(b, op.transpose_b) && c.rows == d.rows && c.cols == d.cols;
 }
 
+bool refuses_narrow_bias() {
+  const char* set = std::getenv("TENON_EMULATED_NARROW_BIAS");
+  return set && std::string_view(set) == "0";
+}
+
 bool is_aligned(const void* p, uint64_t to) { return reinterpret_cast<uintptr_t>(p) % to == 0; }
 
 struct Job {
@@ -127,6 +143,7 @@ struct Job {
   const void *pa, *pb, *pc;
   void* pd;
   double alpha, beta;
+  bool rounds_partial_sums;
 
   double element(const Layout& l, const void* p, int64_t batch, int64_t row, int64_t col) const {
     const double x = load(p, l.type, batch * l.batch_stride + col * l.ld + row);
@@ -139,11 +156,13 @@ struct Job {
       for (int64_t j = 0; j < static_cast<int64_t>(d.cols); ++j)
         for (int64_t i = 0; i < static_cast<int64_t>(d.rows); ++i) {
           double sum = 0;
-          for (int64_t l = 0; l < k; ++l)
+          for (int64_t l = 0; l < k; ++l) {
+            if (l == k / 2 && rounds_partial_sums) sum = rounded(sum, d.type);
             sum +=
                 (op.transpose_a == CUBLAS_OP_N ? element(a, pa, z, i, l)
                                                : element(a, pa, z, l, i)) *
                 (op.transpose_b == CUBLAS_OP_N ? element(b, pb, z, l, j) : element(b, pb, z, j, l));
+          }
           sum *= alpha;
           if (beta != 0) sum += beta * load(pc, c.type, z * c.batch_stride + j * c.ld + i);
           if (op.epilogue & CUBLASLT_EPILOGUE_BIAS) sum += load(op.bias, d.type, i);
@@ -256,11 +275,16 @@ API cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
   // So that the way without the epilogue is walked too.
   if ((op.epilogue & CUBLASLT_EPILOGUE_BIAS) && of(d).type == CUDA_R_64F)
     return CUBLAS_STATUS_NOT_SUPPORTED;
+  if ((op.epilogue & CUBLASLT_EPILOGUE_BIAS) && of(preference).alignment[3] < 16 &&
+      refuses_narrow_bias())
+    return CUBLAS_STATUS_NOT_SUPPORTED;
   if (of(preference).workspace < kWorkspaceBytes) return CUBLAS_STATUS_NOT_SUPPORTED;
   const auto bias = reinterpret_cast<uintptr_t>(op.bias);
   Promise promise{};
   std::copy_n(of(preference).alignment, 4, promise.alignment);
   promise.bias_alignment = static_cast<uint32_t>(bias & (~bias + 1));
+  promise.rounds_partial_sums = of(preference).reduction & (CUBLASLT_REDUCTION_SCHEME_INPLACE |
+                                                            CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE);
   results[0] = {};
   std::memcpy(&results[0].algo, &promise, sizeof promise);
   results[0].workspaceSize = kWorkspaceBytes;
@@ -293,7 +317,8 @@ API cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t 
   auto number = [&](const void* p) {
     return f64 ? *static_cast<const double*>(p) : *static_cast<const float*>(p);
   };
-  const Job job{op, of(a), of(b), of(c), of(d), pa, pb, pc, pd, number(alpha), number(beta)};
+  const Job job{op, of(a), of(b), of(c),         of(d),        pa,
+                pb, pc,    pd,    number(alpha), number(beta), promise.rounds_partial_sums};
   auto task = [=] {
     std::memset(workspace, 0xff, kWorkspaceBytes);
     job.run();

@@ -19,19 +19,22 @@ class Gemm {
   void run(const tn_run& run) const;
 
  private:
-  using Choice = cublasLtMatmulHeuristicResult_t;
-  bool choose(bool fuse_bias);
-  std::optional<Choice> ask(uint32_t alignment) const;
+  struct Choice {
+    blas::Operation operation;
+    bool adds_bias;  // in its epilogue; otherwise the bias lies in y before
+    cublasLtMatmulHeuristicResult_t algorithm;
+  };
+  std::optional<Choice> choose(uint32_t alignment) const;
+  std::optional<Choice> ask(uint32_t alignment, bool adds_bias) const;
+  const Choice& choice_for(const tn_run& run) const;
 
   Product p_;
   cublasLtHandle_t handle_ = nullptr;  // the device's
-  blas::Operation operation_;
   blas::Layout a_, b_, y_;
   // Views start anywhere, so no alignment of a pointer is certain when the plan is made: the best
   // algorithm for operands that are aligned as whole allocations are, and one that takes any
   // element's address.
   std::optional<Choice> wide_, narrow_;
-  bool fused_bias_ = false;
   uint64_t workspace_limit_;
 };
 
