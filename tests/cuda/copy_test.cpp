@@ -64,6 +64,15 @@ BOOST_AUTO_TEST_CASE(every_way_of_lying_in_memory) {
         }
 }
 
+// Without access to its peer, a device gets a copy through the host.
+BOOST_AUTO_TEST_CASE(devices_without_access_to_each_other) {
+  if (std::getenv("TENON_TEST_GPU")) return;
+  setenv("TENON_EMULATED_PEERS", "711", 1);  // cudaErrorTooManyPeers
+  const Tensor x = random_values({300}, f32, false).to("cuda:1");
+  require_same(x.to(kGpu), x.to("cpu"), "a copy from cuda:1", 0);
+  unsetenv("TENON_EMULATED_PEERS");
+}
+
 BOOST_AUTO_TEST_CASE(casts_between_any_strides) {
   for (auto& shape : kShapes)
     for (auto& from : layouts())

@@ -334,6 +334,20 @@ BOOST_AUTO_TEST_CASE(what_does_not_compile_is_a_reason) {
   BOOST_TEST(text.size() < 3000u);
 }
 
+// A device that is full when a kernel is loaded refuses that, and not the program for good.
+BOOST_AUTO_TEST_CASE(no_memory_for_a_kernel_passes) {
+  if (std::getenv("TENON_TEST_GPU") || !has_compiler()) return;
+  for (const char* what : {"library", "function"}) {
+    FusedCase c;
+    const auto x = c.in(random_values({99}, f32).to(kGpu));
+    c.out(c.of("neg", {c.of(what[0] == 'l' ? "sinh" : "cosh", {x})}));
+    setenv("TENON_EMULATED_REFUSE_KERNELS", what, 1);
+    for (int i = 0; i < 2; ++i) require_error<OutOfMemoryError>([&] { c.run(); }, "out of memory");
+    unsetenv("TENON_EMULATED_REFUSE_KERNELS");
+    require_one_kernel(c, what);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(threads_share_a_kernel) {
   if (!has_compiler()) return;
   std::vector<std::thread> threads;

@@ -11,11 +11,12 @@
 #include <tenon/core/runtime/context.h>
 #include <tenon/tenon.h>
 
+#include "cuda/bare.h"
 #include "cuda/emulated.h"
 #include "files.h"
 
 using namespace tenon;
-using tenon::test::EmulatedCuda;
+using namespace tenon::test;
 BOOST_TEST_GLOBAL_FIXTURE(EmulatedCuda);
 
 namespace {
@@ -53,12 +54,16 @@ BOOST_AUTO_TEST_CASE(a_bad_label_is_named_to_who_reads_the_loss) {
 
 BOOST_AUTO_TEST_CASE(a_lost_device_in_a_process_of_its_own) {
   const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
-  for (const char* test : {"the_device_is_lost", "the_device_is_lost_while_a_graph_lives"}) {
-    const int status = std::system(
-        ("TENON_EMULATED_FAIL_AT=5 '" + self + "' --run_test=" + test + " >&2").c_str());
+  const auto succeeds = [&](const std::string& test, int kernel) {
+    const int status = std::system(("TENON_EMULATED_FAIL_AT=" + std::to_string(kernel) + " '" +
+                                    self + "' --run_test=" + test + " >&2")
+                                       .c_str());
     BOOST_TEST(WIFEXITED(status), test);
     BOOST_TEST(WEXITSTATUS(status) == 0, test);
-  }
+  };
+  succeeds("the_device_is_lost", 5);
+  succeeds("the_device_is_lost_while_a_graph_lives", 5);
+  if (!std::getenv("TENON_TEST_GPU")) succeeds("a_product_finds_the_device_lost", 1);
 }
 
 // Run by the test above only: nothing on the device works after it.
@@ -107,4 +112,61 @@ BOOST_AUTO_TEST_CASE(the_device_is_lost_while_a_graph_lives, *boost::unit_test::
   BOOST_CHECK_THROW((a + 1.0).sum().item(), DeviceError);
   BOOST_TEST((ones({4}) * 2.0).sum().item() == 8.0);
   // Here the graph ends, and after it the device is closed: neither hangs nor ends the process.
+}
+
+// Without the core, which asks nothing more of a device that it knows to be lost: cuBLASLt says
+// that it failed, not why.
+BOOST_AUTO_TEST_CASE(a_product_finds_the_device_lost, *boost::unit_test::disabled()) {
+  Bare gpu("cuda");
+  const auto matrix = [](int64_t rows, int64_t cols) {
+    tn_tensor_desc d{sizeof d, TN_F32, 2, {rows, cols}, {cols, 1}};
+    return d;
+  };
+  const tn_tensor_desc a = matrix(3, 4), b = matrix(4, 5), y = matrix(3, 5);
+  const auto plan_of = [&](const char* op, std::vector<const tn_tensor_desc*> inputs,
+                           const tn_tensor_desc* output) {
+    const tn_op_request request{
+        sizeof request, op, inputs.size(), inputs.data(), 1, &output, nullptr, 0, nullptr, 0};
+    tn_plan* plan = nullptr;
+    ok(gpu.api.plan_create(gpu.device, &request, &plan));
+    return plan;
+  };
+  tn_plan *fails = plan_of("exp", {&a}, &a), *product = plan_of("matmul", {&a, &b}, &y);
+  float *of_a = gpu.put(std::vector<float>(12, 1)), *of_b = gpu.put(std::vector<float>(20, 1)),
+        *of_y = gpu.put(std::vector<float>(15, 1));
+  char* workspace = gpu.allocate<char>(product->workspace_bytes);
+  const auto run = [&](tn_plan* plan, float* to) {
+    void *in[] = {of_a, of_b}, *out[] = {to};
+    const tn_run args{sizeof args, in, out, nullptr, workspace, gpu.stream, 2, 1, 0, nullptr};
+    return plan->run(plan, &args);
+  };
+  ok(run(product, of_y));
+  BOOST_TEST(gpu.get(of_y, 15)[14] == 4.0f);
+  ok(run(fails, of_a));
+  tn_event* event = nullptr;
+  ok(gpu.api.event_create(gpu.device, &event));
+  ok(gpu.api.event_record(event, gpu.stream));
+  refused(gpu.api.event_wait(event), TN_CODE_DEVICE_LOST, "illegal");
+  refused(run(product, of_y), TN_CODE_DEVICE_LOST, "illegal");
+  gpu.api.event_destroy(event);
+  fails->destroy(fails);
+  product->destroy(product);
+}
+
+BOOST_AUTO_TEST_CASE(errors_are_told_from_each_other) {
+  if (std::getenv("TENON_TEST_GPU")) return;
+  Bare gpu("cuda");
+  const std::vector<std::pair<int, tn_code>> codes = {
+      {1, TN_CODE_INTERNAL},        // cudaErrorInvalidValue
+      {2, TN_CODE_OUT_OF_MEMORY},   // cudaErrorMemoryAllocation
+      {46, TN_CODE_UNAVAILABLE},    // cudaErrorDevicesUnavailable: "at the current time"
+      {700, TN_CODE_DEVICE_LOST},   // cudaErrorIllegalAddress
+      {810, TN_CODE_DEVICE_LOST}};  // cudaErrorMpsClientTerminated
+  for (auto& [error, code] : codes) {
+    setenv("TENON_EMULATED_ALLOCATION", std::to_string(error).c_str(), 1);
+    void* memory = nullptr;
+    refused(gpu.api.memory_alloc(gpu.device, 0, 256, &memory), code, "cudaMalloc of 256 bytes");
+  }
+  unsetenv("TENON_EMULATED_ALLOCATION");
+  gpu.allocate<float>(1);
 }

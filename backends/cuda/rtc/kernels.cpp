@@ -38,13 +38,13 @@ class Kernels {
   std::map<std::string, std::shared_ptr<LoadedKernel>> entries_;
 };
 
-// What was compiled for another driver, or is no machine code, is a reason to do without it. A
-// lost device is not.
+// What was compiled for another driver, or is no machine code, is a reason to do without it for
+// good. A lost device is not, nor a device that has no memory for it now.
 void check_load(cudaError_t code, const char* what) {
   try {
     check(code, what);
   } catch (const sdk::Error& e) {
-    if (e.code() == TN_CODE_DEVICE_LOST) throw;
+    if (e.code() == TN_CODE_DEVICE_LOST || e.code() == TN_CODE_OUT_OF_MEMORY) throw;
     sdk::unsupported(std::string(e.what()));
   }
 }
@@ -89,9 +89,11 @@ const void* kernel_of(const tn_device* device, const std::string& source, const 
   try {
     if (!loaded->kernel) loaded->kernel = compiled(key, source, name, device->capability);
     // The driver loads it for the device now, and not at its first launch, which may be captured.
-    cudaFuncAttributes attributes;
-    if (loaded->devices.insert(device->ordinal).second)
+    if (!loaded->devices.contains(device->ordinal)) {
+      cudaFuncAttributes attributes;
       check_load(cudaFuncGetAttributes(&attributes, loaded->kernel), "cudaFuncGetAttributes");
+      loaded->devices.insert(device->ordinal);
+    }
     return loaded->kernel;
   } catch (const sdk::Error& e) {
     if (e.code() == TN_CODE_UNSUPPORTED) loaded->why_not = e.what();

@@ -20,9 +20,12 @@ bool loses_the_device(cudaError_t code) {
     case cudaErrorAssert:
     case cudaErrorECCUncorrectable:
     case cudaErrorNvlinkUncorrectable:
-    case cudaErrorDevicesUnavailable:
     case cudaErrorContained:
     case cudaErrorExternalDevice:
+    case cudaErrorMpsClientTerminated:
+#if CUDART_VERSION >= 12080
+    case cudaErrorTensorMemoryLeak:
+#endif
       return true;
     default:
       return false;
@@ -35,6 +38,7 @@ tn_code code_of(cudaError_t code) {
       return TN_CODE_OUT_OF_MEMORY;
     case cudaErrorNoDevice:
     case cudaErrorInvalidDevice:
+    case cudaErrorDevicesUnavailable:  // at this time
     case cudaErrorInsufficientDriver:
     case cudaErrorNoKernelImageForDevice:
     case cudaErrorSystemNotReady:

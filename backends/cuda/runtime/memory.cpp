@@ -22,17 +22,17 @@ constexpr tn_memory_kind kPinned{sizeof(tn_memory_kind), "pinned",
                                  kGranularity};
 constexpr const tn_memory_kind* kKinds[] = {&kDevice, &kPinned};
 
-// Whether `device` reads `peer`'s memory itself. Without that, CUDA copies between them through the
-// host.
+// Lets `device` read `peer`'s memory itself, if it can. Without that, CUDA copies between them
+// through the host: where a device has too many peers, or no memory for one more, the copy goes on.
 void enable_peer(const tn_device* device, const tn_device* peer) {
   int can = 0;
   check(cudaDeviceCanAccessPeer(&can, device->ordinal, peer->ordinal), "cudaDeviceCanAccessPeer");
   if (!can) return;
-  cudaError_t code = cudaDeviceEnablePeerAccess(peer->ordinal, 0);
-  if (code == cudaErrorPeerAccessAlreadyEnabled)
-    cudaGetLastError();
-  else
-    check(code, "cudaDeviceEnablePeerAccess");
+  try {
+    check(cudaDeviceEnablePeerAccess(peer->ordinal, 0), "cudaDeviceEnablePeerAccess");
+  } catch (const sdk::Error& e) {
+    if (e.code() == TN_CODE_DEVICE_LOST) throw;
+  }
 }
 
 void copy_to_peer(tn_device* device, const tn_copy& c, cudaStream_t stream) {

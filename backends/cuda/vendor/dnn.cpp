@@ -1,5 +1,6 @@
 #include "vendor/dnn.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <tenon/plugins/sdk/sdk.h>
@@ -60,7 +61,7 @@ size_t DnnDescriptor::get(cudnnBackendAttributeName_t name, cudnnBackendAttribut
                                                        static_cast<int64_t>(room), &count, values);
   if (status != CUDNN_STATUS_SUCCESS)
     throw_status(status, sdk::text("cudnnBackendGetAttribute {}", static_cast<int>(name)));
-  return static_cast<size_t>(count);
+  return room ? std::min(static_cast<size_t>(count), room) : static_cast<size_t>(count);
 }
 
 cudnnDataType_t dnn_data_type(tn_dtype dtype) {

@@ -35,7 +35,8 @@ class DnnDescriptor {
   DnnDescriptor& set(cudnnBackendAttributeName_t name, const std::vector<DnnDescriptor>& others);
   DnnDescriptor& finalize();
 
-  // How many values were written to `values`, which has room for `room` of them.
+  // How many values were written to `values`, which has room for `room` of them; where that is 0,
+  // how many there are.
   size_t get(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, void* values,
              size_t room) const;
   cudnnBackendDescriptor_t raw() const { return state_ ? state_->raw : nullptr; }

@@ -3,12 +3,35 @@
 #include <map>
 #include <memory>
 
-#include <tenon/plugins/sdk/sdk.h>
-
+#include "runtime/check.h"
 #include "runtime/device.h"
+#include "runtime/runtime.h"
 #include "vendor/library.h"
 
 namespace tenon::cuda {
+
+namespace {
+
+// Its parts do not fit together, or are missing.
+bool will_not_change(cudnnStatus_t status) {
+  return status == CUDNN_STATUS_SUBLIBRARY_VERSION_MISMATCH ||
+         status == CUDNN_STATUS_SUBLIBRARY_LOADING_FAILED;
+}
+
+// Where the device is full, cuDNN says that it was not initialized, or that it failed inside
+// (https://github.com/tensorflow/tensorflow/issues/24496).
+void throw_if_full(cudnnStatus_t status) {
+  constexpr size_t kRoom = size_t{256} << 20;  // more than its start takes
+  if (status != CUDNN_STATUS_NOT_INITIALIZED && status != CUDNN_STATUS_INTERNAL_ERROR) return;
+  size_t free = 0, total = 0;
+  check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
+  if (free < kRoom)
+    throw sdk::Error(TN_CODE_OUT_OF_MEMORY,
+                     sdk::text("cuDNN does not start with {} MiB of free memory on the device: {}",
+                               free >> 20, cudnn().cudnnGetErrorString(status)));
+}
+
+}  // namespace
 
 cublasLtContext* VendorHandles::blas() {
   std::lock_guard guard(blas_mutex_);
@@ -19,12 +42,14 @@ cublasLtContext* VendorHandles::blas() {
 cudnnContext* VendorHandles::open_dnn() {
   if (dnn_) return dnn_;
   if (!why_no_dnn_.empty()) throw sdk::Error(TN_CODE_UNAVAILABLE, why_no_dnn_);
+  const cudnnStatus_t status = cudnn().cudnnCreate(&dnn_);
+  if (status == CUDNN_STATUS_SUCCESS) return dnn_;
+  dnn_ = nullptr;
+  throw_if_full(status);
   try {
-    check(cudnn().cudnnCreate(&dnn_), "cudnnCreate");
-    return dnn_;
+    throw_status(status, "cudnnCreate");
   } catch (const sdk::Error& e) {
-    dnn_ = nullptr;
-    if (e.code() == TN_CODE_UNAVAILABLE) why_no_dnn_ = e.what();
+    if (will_not_change(status)) why_no_dnn_ = e.what();
     throw;
   }
 }
@@ -47,7 +72,10 @@ VendorHandles::Dnn VendorHandles::dnn(cudaStream_t stream) {
 
 void VendorHandles::forget(cudaStream_t stream) {
   std::lock_guard guard(dnn_mutex_);
-  if (dnn_stream_ == stream) dnn_stream_ = nullptr;
+  if (dnn_stream_ != stream) return;
+  dnn_stream_ = nullptr;
+  // So that the handle does not keep a stream that is gone.
+  if (dnn_ && !ending()) cudnn().cudnnSetStream(dnn_, nullptr);
 }
 
 namespace {
@@ -72,5 +100,16 @@ VendorHandles& handles_of(const tn_device* device) {
 }
 
 void forget_stream(const tn_stream* stream) { handles_of(stream->device).forget(stream->handle); }
+
+void throw_if_lost(const tn_stream* stream) {
+  if (stream->capturing) return;  // the question would spoil the recording
+  const cudaError_t code = cudaStreamQuery(stream->handle);
+  if (code == cudaErrorNotReady) return;
+  try {
+    check(code, "queued work");
+  } catch (const sdk::Error& e) {
+    if (e.code() == TN_CODE_DEVICE_LOST) throw;
+  }
+}
 
 }  // namespace tenon::cuda

@@ -7,6 +7,8 @@
 
 #include <cuda_runtime_api.h>
 
+#include <tenon/plugins/sdk/sdk.h>
+
 struct cublasLtContext;
 struct cudnnContext;
 struct tn_device;
@@ -46,12 +48,28 @@ class VendorHandles {
   cublasLtContext* blas_ = nullptr;
   cudnnContext* dnn_ = nullptr;
   cudaStream_t dnn_stream_ = nullptr;
-  std::string why_no_dnn_;  // remembered: to try again at each plan would take its time each time
+  // Remembered where it will not change: to try again at each plan would take its time each time.
+  std::string why_no_dnn_;
 };
 
 // Those of a device; they live as long as the process.
 VendorHandles& handles_of(const tn_device* device);
 void forget_stream(const tn_stream* stream);
+
+// Throws TN_CODE_DEVICE_LOST where the device of the stream, which is current, is lost.
+void throw_if_lost(const tn_stream* stream);
+
+// Runs `call`, which has a library queue work on the stream. After an illegal address the libraries
+// say no more than that something failed: the stream knows that the device is lost.
+template <class F>
+void queue_by_library(const tn_stream* stream, F&& call) {
+  try {
+    call();
+  } catch (const sdk::Error& e) {
+    if (e.code() != TN_CODE_UNSUPPORTED && e.code() != TN_CODE_OUT_OF_MEMORY) throw_if_lost(stream);
+    throw;
+  }
+}
 
 // The workspace in tn_run is aligned to 64; the libraries want 256. Ask for `padded_workspace`
 // bytes, use `aligned_workspace`.

@@ -86,6 +86,16 @@ cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
   });
 }
 
+cudaError_t cudaStreamQuery(cudaStream_t handle) {
+  return with_stream(handle, [&](Stream* stream) {
+    if (stream->capture)
+      return refused_by_capture(stream->capture, cudaErrorStreamCaptureUnsupported);
+    run_a_little();
+    if (lost) return cudaErrorIllegalAddress;
+    return stream->operations.empty() ? cudaSuccess : cudaErrorNotReady;
+  });
+}
+
 // By waiting for an event of a capture a stream joins it; a captured stream waits for nothing
 // outside.
 cudaError_t cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t event, unsigned) {

@@ -1,4 +1,5 @@
 // Kernels that are loaded while the program runs: shared objects that the emulated NVRTC has made.
+// With TENON_EMULATED_REFUSE_KERNELS=library, or function, there is no memory for loading them.
 #include "modules.h"
 
 #include <cstdlib>
@@ -67,6 +68,11 @@ constexpr DeviceOfModule kDevice = {
     [] { ++tenon_emulated_cuda_counters.wide_accesses; },
 };
 
+bool refuses(std::string_view what) {
+  const char* refused = std::getenv("TENON_EMULATED_REFUSE_KERNELS");
+  return refused && what == refused;
+}
+
 // The bytes begin with an ELF header, which says where the object ends: behind its table of
 // sections.
 size_t size_of(const void* code) {
@@ -99,6 +105,7 @@ extern "C" {
 
 cudaError_t cudaLibraryLoadData(cudaLibrary_t* library, const void* code, cudaJitOption*, void**,
                                 unsigned, cudaLibraryOption*, void**, unsigned) {
+  if (refuses("library")) return answer(cudaErrorMemoryAllocation);
   const size_t bytes = size_of(code);
   void* object = bytes ? open_object(code, bytes) : nullptr;
   if (!object) return answer(cudaErrorInvalidKernelImage);
@@ -119,6 +126,7 @@ cudaError_t cudaLibraryGetKernel(cudaKernel_t* kernel, cudaLibrary_t library, co
 }
 
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void*) {
+  if (refuses("function")) return answer(cudaErrorMemoryAllocation);
   return *attributes = {}, cudaSuccess;
 }
 

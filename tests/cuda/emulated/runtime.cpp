@@ -5,6 +5,8 @@
 // others, and cudaFree waits for nothing. Settings: TENON_EMULATED_DEVICES (2),
 // TENON_EMULATED_MEMORY (bytes a device has, 1 GiB), TENON_EMULATED_FAIL_AT=n: the n-th kernel of
 // the process meets an illegal address. TENON_EMULATED_REFUSE=1: kernels are not taken.
+// TENON_EMULATED_ALLOCATION=n: cudaMalloc answers with the error n. TENON_EMULATED_PEERS=n: so does
+// cudaDeviceEnablePeerAccess.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -197,7 +199,11 @@ cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
   return cudaSuccess;
 }
 
-cudaError_t cudaMalloc(void** p, size_t bytes) { return allocate(p, bytes, current_device); }
+cudaError_t cudaMalloc(void** p, size_t bytes) {
+  if (const uint64_t code = setting("TENON_EMULATED_ALLOCATION", 0))
+    return answer(static_cast<cudaError_t>(code));
+  return allocate(p, bytes, current_device);
+}
 cudaError_t cudaFree(void* p) { return give_back(p, false); }
 cudaError_t cudaHostAlloc(void** p, size_t bytes, unsigned) {
   ++counters.host_allocations;
@@ -233,6 +239,8 @@ cudaError_t cudaMemsetAsync(void* dst, int value, size_t bytes, cudaStream_t han
 }
 cudaError_t cudaDeviceCanAccessPeer(int* can, int, int) { return *can = 1, cudaSuccess; }
 cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned) {
+  if (const uint64_t code = setting("TENON_EMULATED_PEERS", 0))
+    return answer(static_cast<cudaError_t>(code));
   return start(current_device), start(peer), cudaSuccess;
 }
 

@@ -69,7 +69,10 @@ class DnnConv {
           "cuDNN has no engine for this convolution where "
           "an operand does not start at a multiple of 16 bytes; "
           "copy the view with clone()");
-    plan->execute(handles_.dnn(run.stream->handle).handle, used, aligned_workspace(run.workspace));
+    queue_by_library(run.stream, [&] {
+      plan->execute(handles_.dnn(run.stream->handle).handle, used,
+                    aligned_workspace(run.workspace));
+    });
     if (shape_.bias && !fused_) add_bias(run, BiasMode::add, shape_);
   }
 

@@ -81,12 +81,14 @@ void Gemm::run(const tn_run& run) const {
   const float one = 1, beta = bias_in_y ? 1 : 0;
   const double one64 = one, beta64 = beta;
   const bool f64 = p_.dtype == TN_F64;
-  check(cublaslt().cublasLtMatmul(
-            handle_, chosen.operation.get(), f64 ? static_cast<const void*>(&one64) : &one, b,
-            b_.get(), a, a_.get(), f64 ? static_cast<const void*>(&beta64) : &beta, y, y_.get(), y,
-            y_.get(), &chosen.algorithm.algo, aligned_workspace(run.workspace),
-            chosen.algorithm.workspaceSize, run.stream->handle),
-        "cublasLtMatmul");
+  queue_by_library(run.stream, [&] {
+    check(cublaslt().cublasLtMatmul(
+              handle_, chosen.operation.get(), f64 ? static_cast<const void*>(&one64) : &one, b,
+              b_.get(), a, a_.get(), f64 ? static_cast<const void*>(&beta64) : &beta, y, y_.get(),
+              y, y_.get(), &chosen.algorithm.algo, aligned_workspace(run.workspace),
+              chosen.algorithm.workspaceSize, run.stream->handle),
+          "cublasLtMatmul");
+  });
 }
 
 }  // namespace tenon::cuda
