@@ -153,6 +153,16 @@ BOOST_AUTO_TEST_CASE(a_product_finds_the_device_lost, *boost::unit_test::disable
   product->destroy(product);
 }
 
+BOOST_AUTO_TEST_CASE(a_device_that_is_too_old_is_refused) {
+  if (std::getenv("TENON_TEST_GPU")) return;
+  Bare gpu("cuda");
+  tn_device* older = nullptr;
+  setenv("TENON_EMULATED_CAPABILITY", "75", 1);
+  refused(gpu.api.device_open(nullptr, 1, &older), TN_CODE_UNAVAILABLE,
+          "device 1 has compute capability 7.5; this plugin was built for 8.0 and newer");
+  unsetenv("TENON_EMULATED_CAPABILITY");
+}
+
 BOOST_AUTO_TEST_CASE(errors_are_told_from_each_other) {
   if (std::getenv("TENON_TEST_GPU")) return;
   Bare gpu("cuda");

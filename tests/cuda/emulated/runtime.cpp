@@ -5,8 +5,8 @@
 // others, and cudaFree waits for nothing. Settings: TENON_EMULATED_DEVICES (2),
 // TENON_EMULATED_MEMORY (bytes a device has, 1 GiB), TENON_EMULATED_FAIL_AT=n: the n-th kernel of
 // the process meets an illegal address. TENON_EMULATED_REFUSE=1: kernels are not taken.
-// TENON_EMULATED_ALLOCATION=n: cudaMalloc answers with the error n. TENON_EMULATED_PEERS=n: so does
-// cudaDeviceEnablePeerAccess.
+// TENON_EMULATED_CAPABILITY=n is 90. TENON_EMULATED_ALLOCATION=n: cudaMalloc answers with the error
+// n. TENON_EMULATED_PEERS=n: so does cudaDeviceEnablePeerAccess.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -176,9 +176,9 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr which, int) {
     case cudaDevAttrL2CacheSize:
       return *value = 1 << 20, cudaSuccess;
     case cudaDevAttrComputeCapabilityMajor:
-      return *value = 9, cudaSuccess;
+      return *value = static_cast<int>(setting("TENON_EMULATED_CAPABILITY", 90) / 10), cudaSuccess;
     case cudaDevAttrComputeCapabilityMinor:
-      return *value = 0, cudaSuccess;
+      return *value = static_cast<int>(setting("TENON_EMULATED_CAPABILITY", 90) % 10), cudaSuccess;
     default:
       return answer(cudaErrorInvalidValue);
   }
