@@ -95,7 +95,7 @@ void sum_in_place(const Rows& rows, std::vector<bool>& summed) {
     if (!fits) continue;
     devices = here;
     places.push_back(r);
-    changes.emplace_back(*impl_of(rows[r][0]).storage);
+    changes.emplace_back(*impl_of(rows[r][0]).storage, context_of(here[0]));
   }
   for (Device device : devices) follow(context_of(device), devices);
   const auto worker = [&](size_t i) -> DeviceContext& {

@@ -335,4 +335,22 @@ BOOST_AUTO_TEST_CASE(calls_that_make_no_sense) {
       "replica 1");
 }
 
+// What is summed in place may still be read by work of another stream of its device.
+BOOST_AUTO_TEST_CASE(a_sum_waits_for_readers_on_other_streams) {
+  const auto devices = places(2);
+  Stream second(devices[0]);
+  Tensor a, read;
+  {
+    const StreamGuard guard(second);
+    a = full({300, 300}, 1, {.device = devices[0]});
+    Tensor slow = zeros({900, 900}, {.device = devices[0]});
+    for (int i = 0; i < 4; ++i) slow = matmul(slow, slow);
+    read = a + slow.narrow(0, 0, 300).narrow(1, 0, 300);
+  }
+  std::vector<Tensor> both{a, full({300, 300}, 10, {.device = devices[1]})};
+  parallel::all_reduce_(both);
+  BOOST_TEST(read.max().item<float>() == 1.0f);
+  BOOST_TEST(a.min().item<float>() == 11.0f);
+}
+
 BOOST_AUTO_TEST_SUITE_END()
