@@ -39,22 +39,25 @@ namespace {
 // everything that operators use. Never destroyed.
 ForkMutex& grads_mutex = *new ForkMutex(ForkOrder::sessions);
 
-// The lock is held by all callers of the functions below. `ended` is what the leaf had, to be
-// destroyed when the lock is free, because that may run a deleter of the user.
+// The lock is held by all callers of the functions below. `ended` is what the leaf had. It and
+// `more` are to be destroyed when the lock is free, because that may run a deleter of the user.
 
-void add_to_grad(TensorImpl& leaf, Tensor more, Tensor& ended) {
-  // Users may change a gradient in place, so a leaf gets one of its own instead of a view or a
-  // tensor that several leaves got.
+void add_to_grad(TensorImpl& leaf, Tensor& more, Tensor& ended) {
   auto& t = impl_of(more);
   if (auto* recorder = recording::here()) [[unlikely]] {
     recorder->asks_gradient(leaf);
     recorder->replaces_gradient(leaf);
   }
   ended = leaf.autograd->grad;
-  if (!more.requires_grad() && !ended.defined() &&
-      (!lies_as_leaf(t, leaf) || t.refs != 1 || t.storage->refs != 1))
-    more = copy_for_leaf(more, leaf);
-  leaf.autograd->grad = add_up(ended, std::move(more));
+  Tensor& grad = leaf.autograd->grad;
+  // Users may change a gradient in place, so a leaf gets one of its own instead of a view or a
+  // tensor that several leaves got.
+  if (ended.defined())
+    grad = add(ended, more);
+  else if (lies_as_leaf(t, leaf) && t.refs == 1 && t.storage->refs == 1)
+    grad = std::move(more);
+  else
+    grad = more.requires_grad() ? more.clone() : copy_for_leaf(more, leaf);
 }
 
 // Keeps the parts on their devices until a pass or `sum_held` sums them.
@@ -69,7 +72,8 @@ void sum_held(TensorImpl& leaf, Tensor& ended) {
   if (!leaf.autograd->replicas || leaf.autograd->replicas->held.empty()) return;
   LeafGradient all{Ref<TensorImpl>::share(&leaf)};
   for (auto& [device, part] : leaf.autograd->replicas->held) all.add_part(part);
-  add_to_grad(leaf, all.total(), ended);
+  Tensor total = all.total();
+  add_to_grad(leaf, total, ended);
   leaf.autograd->replicas->held.clear();
 }
 
@@ -159,9 +163,7 @@ class Backward {
       std::lock_guard lock(grads_mutex);
       ended = kept.grad;
       // Users may change it in place, so it is a tensor of its own.
-      kept.grad = ended.defined()  ? add(ended, grads[output])
-                  : grad_enabled() ? grads[output]
-                                   : grads[output].clone();
+      kept.grad = ended.defined() ? add(ended, grads[output]) : grads[output].clone();
     });
   }
 
@@ -305,9 +307,11 @@ void Tensor::backward(const Tensor& gradient, BackwardOptions options) const {
     totals.push_back(l.deferred ? l.local() : run_leaf_hooks(*l.leaf, l.total()));
   for (size_t i = 0; i < totals.size(); ++i) {
     LeafGradient& gradient = pass.leaves()[i];
+    // One that was frozen after the forward call gets none.
+    if (!gradient.leaf->autograd->requires_grad) continue;
     Tensor ended;  // destroyed when the lock is free
     std::lock_guard lock(grads_mutex);
-    if (totals[i].defined()) add_to_grad(*gradient.leaf, std::move(totals[i]), ended);
+    if (totals[i].defined()) add_to_grad(*gradient.leaf, totals[i], ended);
     if (gradient.deferred) hold(*gradient.leaf, std::move(gradient.parts));
     gradient.held.clear();
   }

@@ -241,4 +241,30 @@ BOOST_AUTO_TEST_CASE(threads_have_graphs_of_their_own) {
   for (int t = 0; t < 4; ++t) BOOST_TEST(results[t] == 3.0f * t * t);
 }
 
+// Gradients that have a history are changed in place as well, by clip_grad_norm_ for one.
+BOOST_AUTO_TEST_CASE(leaves_share_no_gradient_that_has_a_history) {
+  Tensor x = leaf({1, 1}), y = leaf({1, 1}), seed = leaf({3, 3});
+  (x + y).square().sum().backward({}, {.create_graph = true});
+  BOOST_TEST(x.grad().requires_grad());
+  {
+    const NoGrad guard;
+    x.grad().mul_(0.5);
+  }
+  BOOST_TEST(x.grad().to_vector<float>() == (std::vector<float>{2, 2}));
+  BOOST_TEST(y.grad().to_vector<float>() == (std::vector<float>{4, 4}));
+  x.set_grad(Tensor());
+  x.backward(seed, {.create_graph = true});
+  BOOST_TEST(!x.grad().is_same(seed));
+  BOOST_TEST(grad(x.grad().sum(), seed).to_vector<float>() == (std::vector<float>{1, 1}));
+}
+
+BOOST_AUTO_TEST_CASE(a_leaf_that_was_frozen_gets_no_gradient) {
+  Tensor x = leaf({1, 2}), y = leaf({3, 4});
+  const Tensor product = (x * y).sum();
+  x.requires_grad_(false);
+  product.backward();
+  BOOST_TEST(!x.grad().defined());
+  BOOST_TEST(y.grad().to_vector<float>() == (std::vector<float>{1, 2}));
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -216,4 +216,30 @@ BOOST_AUTO_TEST_CASE(the_first_nan_is_found) {
   run();
 }
 
+// What a hook returns ends with its pass, and its deleter may ask for gradients.
+BOOST_AUTO_TEST_CASE(the_deleter_of_a_gradient_reads_gradients) {
+  float memory[] = {1, 2};
+  Tensor x = leaf({1, 2});
+  int deleted = 0;
+  x.register_hook([&](const Tensor&) {
+    return from_blob(memory, {2}, f32, [&](void*) { deleted += x.grad().defined(); });
+  });
+  (x * 2).sum().backward();
+  (x * 2).sum().backward();
+  synchronize();
+  BOOST_TEST(values(x.grad()) == (Floats{2, 4}));
+  BOOST_TEST(deleted >= 1);
+}
+
+BOOST_AUTO_TEST_CASE(kept_gradients_with_a_history_are_tensors_of_their_own) {
+  Tensor x = leaf({1, 2}), a = x * 2, b = x * 3;
+  a.retain_grad();
+  b.retain_grad();
+  (a + b).sum().backward({}, {.create_graph = true});
+  BOOST_TEST(!a.grad().is_same(b.grad()));
+  const NoGrad guard;
+  a.grad().mul_(5);
+  BOOST_TEST(values(b.grad()) == (Floats{1, 1}));
+}
+
 BOOST_AUTO_TEST_SUITE_END()
