@@ -81,7 +81,7 @@ class FailureLog {
 
   void poison(const void* data, const Footprint& footprint, Pointer failure);
   void clear_poison(const void* data, const Footprint& footprint);
-  // What `other` knows of these bytes is what this log knows from now on.
+  // From now on, these bytes are poisoned here if one of them is in `other`.
   void take_over(const FailureLog& other, const void* data, uint64_t bytes);
   // Returns why some of these bytes were never written; null if all were.
   Pointer poisoned(const void* data, const Footprint& footprint) const;
