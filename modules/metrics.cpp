@@ -277,8 +277,10 @@ Tensor AUROC::compute() const {
   const NoGrad guard;
   if (scores_.empty()) return unmeasured(Tensor());
   std::vector<Tensor> scores, targets;
+  DType type = scores_[0].dtype();  // in which scores that differ in any batch still do
+  for (auto& batch : scores_) type = promote(type, batch.dtype());
   for (size_t i = 0; i < scores_.size(); ++i) {
-    scores.push_back(scores_[i].to(scores_[0].device()).to(scores_[0].dtype()));
+    scores.push_back(scores_[i].to(scores_[0].device()).to(type));
     targets.push_back(targets_[i].to(scores_[0].device()).to(i64));
   }
   return auroc(cat(scores), cat(targets));

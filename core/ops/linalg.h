@@ -104,15 +104,16 @@ TENON_API Tensor chain_matmul(const std::vector<Tensor>& matrices);
 TENON_API Tensor vander(const Tensor& x, std::optional<int64_t> n = std::nullopt,
                         bool increasing = false);
 // Returns the covariances of the variables in the rows of x (variables, observations), of shape
-// (variables, variables); of a vector, its variance. The sum over the observations is divided by
-// n - correction. fweights (observations) are whole numbers that say how often each observation
-// counts, aweights (observations) how important it is. Throws a ShapeError for other shapes, and a
-// DTypeError for fweights that are not integers or aweights that are not floating.
+// (variables, variables), or () of a single one; of a vector, its variance. The sum over the
+// observations is divided by n - correction. fweights (observations) are whole numbers that say how
+// often each observation counts, aweights (observations) how important it is. Throws a ShapeError
+// for other shapes, and a DTypeError for fweights that are not integers or aweights that are not
+// floating.
 TENON_API Tensor cov(const Tensor& x, int64_t correction = 1, const Tensor& fweights = Tensor(),
                      const Tensor& aweights = Tensor());
 // Returns the correlation coefficients of the variables in the rows of x (variables, observations):
-// cov divided by both standard deviations, in [-1, 1], of shape (variables, variables). Throws a
-// ShapeError for other shapes.
+// cov divided by both standard deviations, in [-1, 1], of the shape of cov. Throws a ShapeError for
+// other shapes.
 TENON_API Tensor corrcoef(const Tensor& x);
 
 // ---- distances ----

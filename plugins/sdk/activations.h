@@ -24,8 +24,8 @@ struct Elu {
   }
   template <class M, class V = typename M::Value>
   TN_HD V slope(V x) const {
-    return x <= M::of(T(0)) ? V(M::exp(x * M::of(input)) * M::of(negative * input))
-                            : M::of(positive);
+    return x > M::of(T(0)) ? M::of(positive)
+                           : V(M::exp(x * M::of(input)) * M::of(negative * input));
   }
 };
 

@@ -112,6 +112,13 @@ BOOST_AUTO_TEST_CASE(areas_under_the_curve) {
   BOOST_TEST(std::isnan(area({}, {})));
 }
 
+BOOST_AUTO_TEST_CASE(a_batch_of_halves_makes_no_ties) {
+  metrics::AUROC area;
+  area.update(tensor({0.5f, 0.6f}).to(f16), ints({0, 1}, {2}));
+  area.update(tensor({0.5001f, 0.5f}), ints({1, 0}, {2}));
+  BOOST_TEST(area.compute().item<double>() == 1.0);
+}
+
 BOOST_AUTO_TEST_CASE(batches_from_several_devices_add_up) {
   metrics::Accuracy right, best({.k = 2});
   metrics::ConfusionMatrix confusion(3);

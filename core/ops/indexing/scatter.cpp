@@ -159,8 +159,7 @@ Tensor reduce_mean(const Tensor& x, int64_t dim, const Tensor& index, const Tens
   const Tensor total = run_reduce("scatter_reduce", x, dim, index, src, "sum", include_self);
   const Tensor own = include_self ? ones_like(x) : cleared_at(ones_like(x), dim, index);
   const Tensor count = scatter_add(own, dim, index, ones_like(src));
-  if (is_floating_point(dtype_of(x))) return total / count;
-  return floor(total.to(DType::f64) / count.to(DType::f64)).to(dtype_of(x));
+  return is_floating_point(dtype_of(x)) ? total / count : floor_divide(total, count);
 }
 
 }  // namespace

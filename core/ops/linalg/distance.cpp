@@ -90,8 +90,8 @@ Tensor cosine_similarity(const Tensor& a, const Tensor& b, int64_t dim, double e
   if (const Widening wide{&a, &b})
     return wide.rounded(cosine_similarity(wide(a), wide(b), dim, eps));
   const Shape shape = broadcast_shapes(shape_of(a), shape_of(b), "cosine_similarity");
-  const int64_t d = wrap_dim(dim, static_cast<int64_t>(shape.size()), "cosine_similarity");
   const Tensor x = expand(floating(a), shape), y = expand(floating(b), shape);
+  const int64_t d = wrap_dim_of(x, dim, "cosine_similarity");
   return sum(x / at_least(norm(x, 2, d, true), eps) * (y / at_least(norm(y, 2, d, true), eps)), d);
 } catch (const Error&) {
   rethrow_in("cosine_similarity");
@@ -151,7 +151,7 @@ Tensor cov(const Tensor& x, int64_t correction, const Tensor& fweights, const Te
   }
   const Tensor weighted = weights.defined() ? centered * weights : centered;
   const Tensor y = matmul(centered, transpose(weighted, 0, 1)) / maximum(divisor, 0);
-  return shape_of(x).size() < 2 ? reshape(y, {}) : y;
+  return y.numel() == 1 ? reshape(y, {}) : y;
 }
 
 Tensor corrcoef(const Tensor& x) try {

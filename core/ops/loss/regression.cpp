@@ -65,7 +65,7 @@ Tensor gaussian_nll_loss(const Tensor& input, const Tensor& target, const Tensor
         fmt::format("gaussian_nll_loss: eps must be above 0, found {}", number_text(options.eps)));
   const Tensor given = aligned_variance(input, var), known = given.detach();
   // As large as eps, with the gradient of the variance itself.
-  const Tensor variance = given + (maximum(known, options.eps) - known);
+  const Tensor variance = where(lt(known, options.eps), (given - known) + options.eps, given);
   Tensor loss = (log(variance) + square(input - target) / variance) * 0.5;
   if (options.full) loss = loss + 0.5 * std::log(2 * std::numbers::pi);
   return reduce_loss("gaussian_nll_loss", loss, options.reduction);

@@ -58,11 +58,20 @@ Tensor divided(const Op& op, const Tensor& a, Number b) {
   return run_ordering(op, a, b);
 }
 
+bool wants_gradient(Number) { return false; }
+
 // Halves are divided in f32: the quotient, rounded to a half, may be a whole number above it.
+// Gradients are 0, as those of floor_divide, whose history it gets: those of the division may be
+// infinite, and 0 times that is NaN.
 template <class Divisor>
 Tensor truncated_quotient(const Tensor& a, const Divisor& b, DType type) {
-  if (size_of(type) >= 4) return trunc(div(a, b));
-  return trunc(div(a.to(DType::f32), b)).to(type);
+  const Tensor quotient = [&] {
+    const NoGrad guard;
+    const Tensor wide = size_of(type) >= 4 ? a : a.to(DType::f32);
+    return trunc(div(wide, b)).to(type);
+  }();
+  if (!tenon::wants_gradient(a) && !wants_gradient(b)) return quotient;
+  return where(constant(1, DType::boolean, quotient.device()), quotient, floor_divide(a, b));
 }
 
 // Rounded down, and one more where that is not the same as towards 0.

@@ -76,7 +76,8 @@ void xlogy_gradient(const GradContext& c, Grads g) {
   const Tensor &x = c.input(0), &y = c.input(1);
   if (c.needs(0)) {
     const Tensor flat = logical_and(eq(x, 0.0), le(y, 0.0));
-    g[0] = first(c, where(flat, 0.0, c.grad() * log(where(flat, 1.0, y))));
+    // A gradient of 0 stays that where the logarithm is infinite.
+    g[0] = first(c, where(flat, 0.0, xlogy(c.grad(), where(flat, 1.0, y))));
   }
   if (c.needs(1)) g[1] = second(c, c.grad() * (x / y));
 }

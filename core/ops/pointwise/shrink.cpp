@@ -95,7 +95,9 @@ Tensor prelu(const Tensor& x, const Tensor& weight) try {
     aligned[1] = count;
   }
   const Tensor slopes = weight.reshape(aligned);
-  return where(gt(x, 0.0), x, x * slopes);
+  const Tensor above = gt(x, 0.0);
+  // An infinite element above 0 has no part in the gradient of its slope.
+  return where(above, x, where(above, 0.0, x) * slopes);
 } catch (const Error&) {
   rethrow_in("prelu");
 }

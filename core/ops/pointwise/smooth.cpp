@@ -84,14 +84,14 @@ struct Elu {
   }
   // Above 0, where exp may overflow, it is not looked at.
   static Tensor below(const Tensor& x, Scalars s, double factor) {
-    const Tensor low = where(le(x, 0.0), x, 0.0);
+    const Tensor low = where(gt(x, 0.0), 0.0, x);
     return exp(low * s[2].value.f) * (negative(s) * factor);
   }
   static Tensor slope(const Tensor& x, Scalars s) {
-    return where(le(x, 0.0), below(x, s, s[2].value.f), s[1].value.f);
+    return where(gt(x, 0.0), s[1].value.f, below(x, s, s[2].value.f));
   }
   static Tensor curvature(const Tensor& x, Scalars s) {
-    return where(le(x, 0.0), below(x, s, s[2].value.f * s[2].value.f), 0.0);
+    return where(gt(x, 0.0), 0.0, below(x, s, s[2].value.f * s[2].value.f));
   }
 };
 // | `elu` | x -> y | ; alpha, scale, input_scale | floats; scale x above 0, alpha scale

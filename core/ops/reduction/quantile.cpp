@@ -48,12 +48,12 @@ Lines lines_of(const Tensor& x, const Wanted& w) {
 }
 
 // Places between 0 and the last of the elements that count: with NaN among them the last, which is
-// NaN, and 0 where none counts.
-Tensor places(const Tensor& sorted, const Tensor& q, const Wanted& w) {
+// NaN, and 0 where none counts. In f32, a place beyond 2^24 would be rounded to another one.
+Tensor places(const Tensor& sorted, const Tensor& given, const Wanted& w) {
   const NoGrad guard;
   const int64_t n = sorted.size(-1);
-  const DType t = dtype_of(sorted);
-  const Tensor numbers = sum(eq(sorted, sorted).to(DType::i64), -1, true);
+  const DType t = n > int64_t{1} << 24 ? DType::f64 : dtype_of(sorted);
+  const Tensor q = given.to(t), numbers = sum(eq(sorted, sorted).to(DType::i64), -1, true);
   if (w.without_nan) return maximum(q * (numbers - 1).to(t), 0.0);
   return where(eq(numbers, n), q * static_cast<double>(n - 1), static_cast<double>(n - 1));
 }
@@ -74,7 +74,7 @@ Tensor at_places(const Tensor& sorted, const Tensor& place, const Wanted& w) {
       w.interpolation == "midpoint"
           ? full(place.shape(), 0.5, {.dtype = dtype_of(place), .device = place.device()})
           : place - below;
-  return between(pick(below), pick(ceil(place)), weight);
+  return between(pick(below), pick(ceil(place)), weight.to(dtype_of(sorted)));
 }
 
 Tensor run_quantile(const Tensor& x, const Tensor& q, Wanted w) {

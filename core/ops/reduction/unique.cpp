@@ -72,13 +72,13 @@ Unique whole(const Tensor& x, bool sorted, bool inverse, bool counts) {
 }
 
 Unique along_dim(const Tensor& x, int64_t dim, bool sorted, bool inverse, bool counts) {
-  Tensor slices = transpose(x, 0, dim), order;
+  Tensor slices = movedim(x, {dim}, {0}), order;
   if (sorted) {
     order = order_of(slices);
     slices = index_select(slices, 0, order);
   }
   Unique result = runs_of(slices, order, inverse, counts);
-  result.values = transpose(result.values, 0, dim).contiguous();
+  result.values = movedim(result.values, {0}, {dim}).contiguous();
   return result;
 }
 

@@ -175,4 +175,11 @@ BOOST_AUTO_TEST_CASE(a_source_that_gives_nothing_has_a_gradient) {
   require_zeros("put", [&](auto& src) { return put(x, none, cut(src), true); });
 }
 
+BOOST_AUTO_TEST_CASE(means_of_large_integers_are_exact) {
+  const int64_t large = int64_t{1} << 60;
+  const Tensor mean = scatter_reduce(ints({0}, {1}), 0, ints({0, 0}, {2}),
+                                     ints({large + 1, large + 3}, {2}), "mean", false);
+  BOOST_TEST(mean.to_vector<int64_t>()[0] == large + 2);
+}
+
 BOOST_AUTO_TEST_SUITE_END()

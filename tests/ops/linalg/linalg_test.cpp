@@ -280,4 +280,12 @@ BOOST_AUTO_TEST_CASE(bad_input) {
   require_error<ShapeError>([&] { mm(zeros({2, 3, 4}), a); }, "both must be matrices");
 }
 
+BOOST_AUTO_TEST_CASE(single_variables_and_numbers) {
+  const Tensor row = doubles({1, 2, 3}, {1, 3});
+  require_values(cov(row), {}, {1});
+  require_values(corrcoef(row), {}, {1});
+  const Tensor a = doubles({3}, {}), b = doubles({-2}, {});
+  require_values(cosine_similarity(a, b, 0), {}, {-1});
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -171,4 +171,17 @@ BOOST_AUTO_TEST_CASE(ctc_refuses) {
       "ctc_loss");
 }
 
+BOOST_AUTO_TEST_CASE(variances_without_measure) {
+  const Tensor x = doubles({1, 1, 1}, {3}), t = doubles({0, 0, 0}, {3});
+  const double inf = std::numeric_limits<double>::infinity();
+  Tensor var = doubles({-1, -100, inf}, {3}).to(f32).requires_grad_();
+  const Tensor y =
+      gaussian_nll_loss(x.to(f32), t.to(f32), var, {.reduction = Reduction::none}).to(f64);
+  const double least = (std::log(1e-6) + 1e6) / 2;
+  for (int64_t i : {0, 1}) BOOST_TEST(std::abs(y.select(0, i).item<double>() / least - 1) < 1e-6);
+  BOOST_TEST(y.select(0, 2).item<double>() == inf);
+  y.narrow(0, 0, 2).sum().backward();
+  BOOST_TEST(var.grad().narrow(0, 0, 2).isfinite().all().item<bool>());
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -223,4 +223,26 @@ BOOST_AUTO_TEST_CASE(operators_on_three_tensors) {
   require_error<ValueError>([&] { polygamma(-1, a); }, "polygamma: n", "-1");
 }
 
+// A gradient of 0, as that of what a mask hides, stays 0 where a slope is infinite.
+BOOST_AUTO_TEST_CASE(hidden_elements_have_no_gradient) {
+  const double inf = std::numeric_limits<double>::infinity();
+  Tensor x = doubles({1, 1}, {2}).requires_grad_();
+  (xlogy(x, doubles({0, 2}, {2})) * doubles({0, 1}, {2})).sum().backward();
+  require_values(x.grad(), {2}, {0, std::log(2.0)});
+  Tensor slope = doubles({0.25}, {1}).requires_grad_();
+  prelu(doubles({inf, -2}, {1, 2}), slope).select(1, 1).sum().backward();
+  require_values(slope.grad(), {1}, {-2});
+  for (const char* mode : {"trunc", "floor"}) {
+    Tensor a = doubles({1, 7}, {2}).requires_grad_(), b = doubles({0, 2}, {2}).requires_grad_();
+    const Tensor y = div(a, b, mode);
+    require_values(y, {2}, {inf, 3});
+    y.sum().backward();
+    require_values(a.grad(), {2}, {0, 0});
+    require_values(b.grad(), {2}, {0, 0});
+  }
+  Tensor nan = doubles({std::nan("")}, {1}).requires_grad_();
+  elu(nan).sum().backward();
+  BOOST_TEST(std::isnan(nan.grad().item<double>()));
+}
+
 BOOST_AUTO_TEST_SUITE_END()
