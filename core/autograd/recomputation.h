@@ -74,7 +74,7 @@ class Recomputation : public std::enable_shared_from_this<Recomputation> {
   void run_again(const Kept& kept);
   [[noreturn]] void refuse_difference(const std::string& what) const;
 
-  ForkMutex computing_{ForkOrder::sessions};
+  ForkMutex computing_{ForkOrder::calls};       // held while the function runs again
   mutable ForkMutex mutex_{ForkOrder::tables};  // protects values_, for a moment
   std::vector<Value> values_;
   size_t wanted_ = 0;      // values that are not dropped

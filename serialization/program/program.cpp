@@ -64,7 +64,7 @@ const Tensor& NamedTensors::at_place(int64_t place) const {
 // ---- programs
 
 struct Program::State {
-  ForkMutex mutex{ForkOrder::sessions};
+  ForkMutex mutex{ForkOrder::calls};
   std::string name;           // of the file, for errors
   graph::SavedProgram saved;  // its tensors hold the memory
   std::vector<NamedShape> inputs, outputs;

@@ -1,7 +1,10 @@
 #include <atomic>
 #include <chrono>
 #include <deque>
+#include <filesystem>
+#include <functional>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -157,6 +160,56 @@ SCENARIO(locks_end_while_their_process_forks) {
   for (int i = 0; i < 50 && !failed; ++i) failed = in_child([] { _exit(0); });
   stop = true;
   for (auto& t : threads) t.join();
+  return failed;
+}
+
+// Forks while a thread repeats `step`.
+static int forks_beside(const std::function<void()>& step) {
+  std::atomic<int> steps{0};
+  std::atomic<bool> stop{false};
+  std::thread thread([&] {
+    for (; !stop; ++steps) step();
+  });
+  int failed = 0;
+  for (int i = 0; i < 200 && !failed; ++i) {
+    failed = in_child([&] { _exit(0); });
+    if (i == 100)
+      for (const int now = steps; steps < now + 2;) std::this_thread::yield();
+  }
+  stop = true;
+  thread.join();
+  return failed + in_child(step);
+}
+
+// What is computed again takes the locks of replicas and of compiled functions.
+SCENARIO(children_of_a_process_that_computes_again) {
+  struct Net : nn::Module<Net> {
+    nn::Linear a{16, 16}, b{16, 16};
+    Tensor forward(const Tensor& x) {
+      return checkpoint([this](const Tensor& t) { return b(relu(a(t))); }, x);
+    }
+  };
+  nn::DataParallel model(Net(), {Device("cpu:0"), Device("cpu:1")});
+  const Tensor x = randn({8, 16});
+  if (const int failed = forks_beside([&] { model(x).sum().backward(); })) return failed;
+  nn::Linear layer(16, 16);
+  auto compiled = compile([&](const Tensor& t) { return relu(layer(t)); });
+  const auto again = [&](const Tensor& t) { return compiled(t); };
+  return forks_beside([&] { checkpoint(again, x).sum().backward(); });
+}
+
+SCENARIO(children_of_a_process_that_saves_programs) {
+  const auto folder = std::filesystem::temp_directory_path() /
+                      ("tenon-fork-saves-" + std::to_string(static_cast<long>(getpid())));
+  std::filesystem::create_directory(folder);
+  const NoGrad guard;
+  nn::Linear layer(16, 16);
+  auto compiled = compile([&](const Tensor& x) { return relu(layer(x)); });
+  for (int i = 0; i < 4; ++i) compiled(ones({4, 16}));
+  compiled.save(folder / "made", {.inputs = {"x"}, .outputs = {"y"}});
+  const Program program = Program::load(folder / "made");
+  const int failed = forks_beside([&] { program.save(folder / "again"); });
+  std::filesystem::remove_all(folder);
   return failed;
 }
 
