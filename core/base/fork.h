@@ -25,7 +25,17 @@ bool is_inside_a_plugin() noexcept;
 // The order in which members stop. A member that may wait for another, or that takes another's lock
 // while it holds its own, comes first. Among calls there is no such order, because functions call
 // one another as programs want: a fork that finds one of them busy waits for it with none stopped.
-enum class ForkOrder { calls, sessions, devices, plugins, backends, streams, memory, tables };
+enum class ForkOrder {
+  calls,
+  sessions,
+  devices,
+  plugins,
+  backends,
+  streams,
+  memory,
+  plans,
+  tables
+};
 
 class TENON_API ForkMember {
  public:

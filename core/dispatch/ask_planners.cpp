@@ -13,6 +13,7 @@
 #include <tenon/core/dispatch/abi_dtypes.h>
 #include <tenon/core/dispatch/ask_planners.h>
 #include <tenon/core/dispatch/plan_cache.h>
+#include <tenon/core/dispatch/planning.h>
 #include <tenon/core/format.h>
 #include <tenon/core/layout.h>
 #include <tenon/core/runtime/check/work.h>
@@ -138,6 +139,7 @@ struct Request {
 tn_error* ask(const Planner& planner, const tn_op_request& request, const plugins::Asked& asked,
               tn_plan** plan) {
   auto& api = planner.backend->api();
+  const Planning planning;
   if (planner.backend->info().abi_minor == 0)
     if (tn_error* no = api.supports(planner.device, &request)) return no;
   return api.plan_create(planner.device, &request, plan, &asked);

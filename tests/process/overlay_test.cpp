@@ -47,6 +47,12 @@ BOOST_AUTO_TEST_CASE(children_do_while_threads_of_their_parent_make_plans) {
 #endif
 }
 
+BOOST_AUTO_TEST_CASE(children_do_while_compiled_functions_of_their_parent_make_plans) {
+#if !defined(__SANITIZE_ADDRESS__)
+  expect_well("children_of_a_process_whose_functions_make_plans_of_the_overlay");
+#endif
+}
+
 BOOST_AUTO_TEST_CASE(a_process_ends_while_its_overlay_computes) {
   expect_well("ends_while_the_overlay_computes", "computed\n");
 }

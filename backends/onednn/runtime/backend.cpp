@@ -26,8 +26,6 @@ tn_error* init(const tn_host* host, tn_backend_api* api) {
   if (!keep_static_objects_of(reinterpret_cast<const void*>(dnnl_version)))
     return sdk::make_error(TN_CODE_UNAVAILABLE,
                            "oneDNN cannot be kept from freeing at exit what running work uses");
-  if (!watch_forks())
-    return sdk::make_error(TN_CODE_OUT_OF_MEMORY, "no memory to be told of a fork");
   g_host = host;
   tn_backend_api table{};
   table.device_open = device_open;

@@ -4,7 +4,6 @@
 #include <mutex>
 #include <new>
 
-#include <pthread.h>
 #include <sys/mman.h>
 
 #include "runtime/common.h"
@@ -12,9 +11,9 @@
 namespace tenon::onednn {
 namespace {
 
-// oneDNN keeps a cache of primitives that a fork could catch while it is locked. Primitives are
-// made under this lock, so a fork waits for those that are being made. Running one touches none of
-// that.
+// Primitives are made one at a time: what require_memory() finds must be there for the one that is
+// being made. They are made only for plans, and the host forks while none is being made, so that
+// the child finds this lock free, and oneDNN's cache of primitives.
 constinit std::mutex making;
 
 // oneDNN 2.6 follows null pointers where the system gives it no memory: it makes its objects in
@@ -107,11 +106,6 @@ const char* reason_not_to_start() {
       return "oneDNN is built on threads of its own (TBB or a pool) that cannot be kept from "
              "competing with the host's; a build on OpenMP or without threads is needed";
   }
-}
-
-bool watch_forks() {
-  return pthread_atfork([] { making.lock(); }, [] { making.unlock(); }, [] { making.unlock(); }) ==
-         0;
 }
 
 void check(dnnl_status_t status, const char* what) {

@@ -25,9 +25,6 @@ const tn_host& host();
 
 // Empty where oneDNN can be used in this process, else the reason why not.
 const char* reason_not_to_start();
-// Makes every later fork wait for primitives that are being made. Call it once, before the first
-// one is made. Returns false if there is no memory for it.
-bool watch_forks();
 
 // Throws the error that a status means: TN_CODE_UNSUPPORTED if oneDNN has no primitive for a
 // request.

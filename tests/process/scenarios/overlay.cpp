@@ -87,6 +87,30 @@ SCENARIO(children_of_a_process_that_makes_plans_of_the_overlay) {
   return failed;
 }
 
+// A compiled function is locked while the overlay makes the plans of its first calls.
+SCENARIO(children_of_a_process_whose_functions_make_plans_of_the_overlay) {
+  MUST(Layers::computes(4));
+  const auto call = [](int64_t n) {
+    const Tensor a = ones({n % 500 + 20, n % 300 + 64}), b = ones({n % 300 + 64, 70 + n % 7});
+    auto compiled = compile([&](const Tensor& x) { return matmul(x, b); });
+    const NoGrad guard;
+    MUST(compiled(a).to_vector<float>()[0] == static_cast<float>(n % 300 + 64));
+  };
+  std::atomic<bool> stop{false};
+  std::thread thread([&] {
+    for (int64_t n = 0; !stop; ++n) call(n);
+  });
+  int failed = 0;
+  for (int64_t i = 0; i < 200 && !failed; ++i)
+    failed = in_child([&] {
+      if (i % 20 == 0) call(1000 + i);
+      _exit(0);
+    });
+  stop = true;
+  thread.join();
+  return failed;
+}
+
 SCENARIO(ends_while_the_overlay_computes) {
   static auto& layers = *new Layers;
   static auto& queued = *new std::vector<Tensor>;
