@@ -1,10 +1,15 @@
 // Finds out under which name a module is called, so that errors can say "LeNet.fc1".
 #include <algorithm>
 #include <atomic>
+#include <cstdint>
 #include <iterator>
 #include <mutex>
-#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
 #include <unordered_set>
+#include <utility>
+#include <vector>
 
 #include <tenon/core/base/error_path.h>
 #include <tenon/core/base/fork.h>
@@ -37,39 +42,55 @@ const char* intern(std::string name) {
   return names.all.insert(std::move(name)).first->c_str();
 }
 
-struct FindChild : FieldVisitor {
-  ModuleRef wanted;
-  std::string path;  // of the module being visited
-  bool found = false;
-  std::vector<ModuleRef> open;  // guards against a cycle of shared pointers
-
-  void child(std::string_view name, ModuleRef m) override {
-    if (found) return;
-    size_t length = path.size();
-    if (length) path += '.';
-    path += name;
-    if (m == wanted) {
-      found = true;
-    } else {
-      for (auto& o : open)
-        if (o == m) return path.resize(length);
-      visit(m);
-    }
-    if (!found) path.resize(length);
-  }
-  void visit(ModuleRef m) {
-    open.push_back(m);
-    m.type->visit(m.self, *this);
-    open.pop_back();
+struct HashOfModule {
+  size_t operator()(ModuleRef m) const {
+    return reinterpret_cast<uintptr_t>(m.self) * 31 ^ reinterpret_cast<uintptr_t>(m.type);
   }
 };
 
-// The child's path below the module, or nullopt if the child is not below it.
-std::optional<std::string> find_path(ModuleRef module, ModuleRef child) {
-  FindChild find;
-  find.wanted = child;
-  find.visit(module);
-  return find.found ? std::optional(std::move(find.path)) : std::nullopt;
+// All modules below one, each where a walk through the fields meets it first.
+class Below : FieldVisitor {
+ public:
+  static constexpr size_t kNone = SIZE_MAX;
+  struct Found {
+    ModuleRef module;
+    size_t holder;  // in `all`; kNone for the module itself
+    std::string name;
+  };
+
+  explicit Below(ModuleRef module) : top_(module) { module.type->visit(module.self, *this); }
+
+  const std::vector<Found>& all() const { return all_; }
+  // Returns the number of a module in `all`; kNone if it is not below.
+  size_t find(ModuleRef module) const {
+    const auto at = numbers_.find(module);
+    return at == numbers_.end() ? kNone : at->second;
+  }
+  std::string path(size_t number) const {
+    const Found& found = all_[number];
+    return found.holder == kNone ? found.name : path(found.holder) + "." + found.name;
+  }
+
+ private:
+  // A module that was met before has nothing below it that was not, so cycles of shared pointers
+  // end here too.
+  void child(std::string_view name, ModuleRef m) override {
+    if (!numbers_.emplace(m, all_.size()).second) return;
+    all_.push_back({m, holder_, std::string(name)});
+    if (m == top_) return;
+    const size_t before = std::exchange(holder_, all_.size() - 1);
+    m.type->visit(m.self, *this);
+    holder_ = before;
+  }
+
+  const ModuleRef top_;
+  size_t holder_ = kNone;
+  std::vector<Found> all_;
+  std::unordered_map<ModuleRef, size_t, HashOfModule> numbers_;
+};
+
+bool is_below(ModuleRef module, ModuleRef child) {
+  return Below(module).find(child) != Below::kNone;
 }
 
 // How many modules ended at an address, or at one of those that share its place in this table.
@@ -78,16 +99,56 @@ std::atomic<uint32_t>& ended_at(const void* module) {
   return ended[(reinterpret_cast<uintptr_t>(module) >> 3) % std::size(ended)];
 }
 
-// The names that a thread found recently, by address. An object may take the address of an earlier
-// one of the same type, so a name holds as long as none has ended there.
-struct RecentNames {
+// A name below a module.
+struct Place {
+  ModuleRef parent, module;
+  bool operator==(const Place&) const = default;
+};
+struct HashOfPlace {
+  size_t operator()(const Place& p) const {
+    return HashOfModule()(p.module) * 31 + HashOfModule()(p.parent);
+  }
+};
+
+// The names that a thread found, by address. An object may take the address of an earlier one of
+// the same type, so a name holds as long as none has ended there.
+struct KnownNames {
   struct Slot {
     const void *parent, *parent_type, *self, *type;
     uint32_t ended;
     const char* name;
   };
-  Slot slots[256];
+  struct Name {
+    uint32_t ended;
+    const char* text;
+  };
+  Slot recent[256];
+  std::unordered_map<Place, Name, HashOfPlace> all;  // in a parent
+
+  // Modules that have ended stay until there are many.
+  void make_room(size_t more) {
+    constexpr size_t kMost = 1 << 16;
+    if (all.size() + more > kMost) all.clear();
+  }
 };
+
+uint32_t ended_in(const Place& place) {
+  return ended_at(place.module.self).load(std::memory_order_relaxed) +
+         ended_at(place.parent.self).load(std::memory_order_relaxed);
+}
+
+// Remembers the names of what the module that holds `number` holds besides, which will probably be
+// called next: each would take a walk of its own.
+void remember_beside(size_t number, const Below& below, ModuleRef parent, KnownNames& known) {
+  const auto& all = below.all();
+  const auto beside = [&](const Below::Found& f) { return f.holder == all[number].holder; };
+  known.make_room(static_cast<size_t>(std::count_if(all.begin(), all.end(), beside)));
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (!beside(all[i])) continue;
+    const Place place{parent, all[i].module};
+    known.all.insert_or_assign(place, KnownNames::Name{ended_in(place), intern(below.path(i))});
+  }
+}
 
 }  // namespace
 
@@ -100,10 +161,20 @@ const char* ModuleScope::find_name() const {
   const ModuleRef me = ref(this);
   require_all_listed(me);
   if (!parent_) return intern(std::string(type_->name));
-  if (auto path = find_path(ref(parent_), me)) return intern(std::move(*path));
+  const Place place{ref(parent_), me};
+  auto* known = PerThread<KnownNames>::get();
+  if (known)
+    if (const auto at = known->all.find(place);
+        at != known->all.end() && at->second.ended == ended_in(place))
+      return at->second.text;
+  const Below below(place.parent);
+  if (const size_t number = below.find(me); number != Below::kNone) {
+    if (known) remember_beside(number, below, place.parent, *known);
+    return intern(below.path(number));
+  }
   const ModuleScope* around = parent_->parent_;
-  while (around && !find_path(ref(around), me)) around = around->parent_;
-  if (!around) require_listed_child(ref(parent_), me);
+  while (around && !is_below(ref(around), me)) around = around->parent_;
+  if (!around) require_listed_child(place.parent, me);
   return intern(std::string(type_->name));
 }
 
@@ -111,10 +182,10 @@ const char* ModuleScope::name_in_parent() const {
   const void* parent = parent_ ? parent_->self_ : nullptr;
   const void* parent_type = parent_ ? parent_->type_ : nullptr;
   auto bits = [](const void* p) { return reinterpret_cast<uintptr_t>(p) >> 3; };
-  auto* recent = PerThread<RecentNames>::get();
-  if (!recent) return find_name();
+  auto* known = PerThread<KnownNames>::get();
+  if (!known) return find_name();
   auto& slot =
-      recent->slots[(bits(self_) * 31 + bits(parent) + bits(type_) * 7) % std::size(recent->slots)];
+      known->recent[(bits(self_) * 31 + bits(parent) + bits(type_) * 7) % std::size(known->recent)];
   const uint32_t now = ended_at(self_).load(std::memory_order_relaxed) +
                        ended_at(parent).load(std::memory_order_relaxed);
   if (slot.self != self_ || slot.parent != parent || slot.type != type_ ||

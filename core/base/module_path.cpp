@@ -1,9 +1,10 @@
 #include <algorithm>
 #include <cstring>
+#include <iterator>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string_view>
-#include <vector>
 
 #include <tenon/core/base/error_path.h>
 #include <tenon/core/base/fork.h>
@@ -13,12 +14,13 @@
 
 namespace tenon {
 
-// Children are found by a linear search in a list that only grows, because models have few.
+// A model may have thousands of children, so they are found by their names.
 struct PathNode {
   const PathNode* parent = nullptr;
   std::string name;
   bool is_part = false;  // an operator, and no module
-  mutable std::vector<std::unique_ptr<PathNode>> children;
+  // Modules, and operators; the keys are the names of the nodes.
+  mutable std::map<std::string_view, std::unique_ptr<PathNode>> children[2];
 };
 
 namespace {
@@ -34,14 +36,14 @@ const PathNode* find_child(const PathNode& parent, const char* name, bool is_par
   // One for all nodes, because new names are rare.
   static constinit NeverDestroyed<ForkMutex, ForkOrder::tables> mutex;
   std::lock_guard lock(mutex.get());
-  for (auto& c : parent.children)
-    if (c->name == name && c->is_part == is_part) return c.get();
+  auto& children = parent.children[is_part];
+  if (const auto known = children.find(name); known != children.end()) return known->second.get();
   auto node = std::make_unique<PathNode>();
   node->parent = &parent;
   node->name = name;
   node->is_part = is_part;
-  parent.children.push_back(std::move(node));
-  return parent.children.back().get();
+  const std::string_view key = node->name;
+  return children.emplace(key, std::move(node)).first->second.get();
 }
 
 // The results of recent searches of this thread, by the addresses of parent and name.
@@ -51,7 +53,7 @@ struct RecentChildren {
     const char* name;
     const PathNode* child;
   };
-  Slot slots[64];
+  Slot slots[256];
 };
 
 const PathNode* child_of(const PathNode& parent, const char* name, bool is_part) {
@@ -59,7 +61,7 @@ const PathNode* child_of(const PathNode& parent, const char* name, bool is_part)
   if (!recent) return find_child(parent, name, is_part);
   auto& slot = recent->slots[((reinterpret_cast<uintptr_t>(&parent) >> 4) ^
                               (reinterpret_cast<uintptr_t>(name) >> 2)) %
-                             64];
+                             std::size(recent->slots)];
   // The text is compared as well, because the address may belong to a temporary string.
   if (slot.parent != &parent || slot.name != name || slot.child->name != name ||
       slot.child->is_part != is_part)

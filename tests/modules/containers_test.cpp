@@ -1,4 +1,8 @@
 // Modules by name, and steps of recurrent layers.
+#include <memory>
+#include <utility>
+#include <vector>
+
 #include <tenon/modules/data_parallel.h>
 #include <tenon/tenon.h>
 
@@ -29,6 +33,23 @@ std::string keys_of(const nn::StateDict& dict) {
   for (auto& key : dict.keys()) text += (text.empty() ? "" : " ") + key;
   return text;
 }
+
+// Many layers, which counts how often its fields are gone through.
+struct Tall : nn::Module<Tall> {
+  std::vector<nn::Linear> floors;
+  int walks = 0;
+  explicit Tall(int64_t n) {
+    for (int64_t i = 0; i < n; ++i) floors.emplace_back(2, 2);
+  }
+  Tensor forward(Tensor x) {
+    for (auto& floor : floors) x = floor(x);
+    return x;
+  }
+  void fields(nn::FieldVisitor& v) {
+    ++walks;
+    v("floors", floors);
+  }
+};
 
 }  // namespace
 
@@ -211,6 +232,37 @@ BOOST_AUTO_TEST_CASE(a_module_in_the_place_of_another_has_a_name_of_its_own) {
         },
         "(in module Sequential." + std::to_string(i % 5) + ")");
   }
+}
+
+// One walk finds the names of all, once, or a call would take a time that grows with the square of
+// their number.
+BOOST_AUTO_TEST_CASE(a_model_of_many_layers_is_not_searched_for_each_of_them) {
+  const NoGrad guard;
+  Tall model(1000);
+  model(ones({1, 2}));
+  BOOST_TEST(model.walks <= 5);
+  const int walks = std::exchange(model.walks, 0);
+  BOOST_TEST(walks > 0);
+  for (int i = 0; i < 3; ++i) model(ones({1, 2}));
+  BOOST_TEST(model.walks == 0);
+  model.floors[700] = nn::Linear(3, 2);
+  require_error<ShapeError>([&] { model(ones({1, 2})); }, "(in module Tall.floors.700)");
+}
+
+// A module that a model holds twice has the name under which it is met first.
+BOOST_AUTO_TEST_CASE(a_module_in_two_places_has_its_first_name) {
+  const auto shared = std::make_shared<nn::Linear>(2, 3);
+  struct Both : nn::Module<Both> {
+    nn::ReLU other;
+    std::vector<std::shared_ptr<nn::Linear>> list;
+    std::shared_ptr<nn::Linear> direct;
+    Tensor forward(const Tensor& x) { return (*direct)(other(x)); }
+    void fields(nn::FieldVisitor& v) { v("other", other)("list", list)("direct", direct); }
+  };
+  Both both;
+  both.list = {std::make_shared<nn::Linear>(2, 2), shared};
+  both.direct = shared;
+  require_error<ShapeError>([&] { both(ones({1, 9})); }, "(in module Both.list.1)");
 }
 
 BOOST_AUTO_TEST_SUITE_END()
