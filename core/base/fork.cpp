@@ -9,10 +9,11 @@ namespace tenon {
 struct Fork {
   std::mutex forking;  // held from before a fork until after it, so only one fork runs at a time
   std::mutex mutex;    // protects the lists
-  std::vector<ForkMember*> members;
+  std::vector<ForkMember*> members;           // in any order: who leaves makes room for the last
   std::vector<ForkMember*> to_stop, stopped;  // for the current fork; the last of to_stop is next
   bool late = false;                          // a member joined that should have stopped before
   ForkMember* busy = nullptr;  // did not stop at once; the next attempt waits for it first
+  uint64_t joined = 0;         // members so far
   std::atomic<uint32_t> generation{0};
 
   static Fork& instance() {
@@ -45,8 +46,8 @@ struct Fork {
   // member joined meanwhile that should have stopped earlier.
   bool stop_all() {
     late = false;
-    to_stop.assign(members.rbegin(), members.rend());
-    std::stable_sort(to_stop.begin(), to_stop.end(), stops_after);
+    to_stop = members;  // there is room for them
+    std::sort(to_stop.begin(), to_stop.end(), stops_after);
     // It is a call, and these stop first.
     if (const auto at = std::find(to_stop.begin(), to_stop.end(), busy); at != to_stop.end())
       std::rotate(at, at + 1, to_stop.end());
@@ -76,8 +77,9 @@ struct Fork {
     stopped.clear();
   }
 
+  // Of one class, those that joined first stop first.
   static bool stops_after(const ForkMember* a, const ForkMember* b) {
-    return a->order_ > b->order_;
+    return a->order_ != b->order_ ? a->order_ > b->order_ : a->number_ > b->number_;
   }
 
   // A member that joins while a fork waits for its creator, such as the stream of a device that is
@@ -87,6 +89,8 @@ struct Fork {
     // Reserves all the memory that a fork needs, because a fork handler cannot report an error.
     for (auto* list : {&to_stop, &stopped, &members})
       if (list->capacity() <= members.size()) list->reserve(2 * members.size() + 16);
+    member->number_ = joined++;
+    member->place_ = members.size();
     members.push_back(member);
     if (stopped.empty()) return;
     if (stops_after(stopped.back(), member)) late = true;
@@ -99,14 +103,22 @@ struct Fork {
       std::lock_guard until_it_has_forked(forking);
       lock.lock();
     }
-    std::erase(members, member);
+    ForkMember* const last = members.back();
+    members[last->place_ = member->place_] = last;
+    members.pop_back();
     std::erase(to_stop, member);
     if (busy == member) busy = nullptr;
   }
 };
 
-void ForkMember::join() { Fork::instance().join(this); }
-void ForkMember::leave() { Fork::instance().leave(this); }
+void ForkMember::join() {
+  Fork::instance().join(this);
+  joined_ = true;
+}
+void ForkMember::leave() {
+  if (joined_) Fork::instance().leave(this);
+  joined_ = false;
+}
 
 void ForkMutex::before_fork() {
   own_ = owner_.load(std::memory_order_relaxed) == pthread_self();

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <mutex>
 
@@ -66,6 +67,9 @@ class TENON_API ForkMember {
   // In the child, the calling thread is the only one.
   virtual void after_fork(bool in_child) = 0;
   const ForkOrder order_;
+  bool joined_ = false;  // known to the thread that constructs and destroys
+  uint64_t number_ = 0;  // of those that ever joined
+  size_t place_ = 0;     // in the list of members
 };
 
 // A mutex that is unlocked in the child. A fork waits until the mutex is free. If the forking

@@ -163,6 +163,35 @@ SCENARIO(locks_end_while_their_process_forks) {
   return failed;
 }
 
+SCENARIO(many_locks_end) {
+  std::deque<ForkSpinLock> many;  // a search among them all for each would take minutes
+  for (int n = 0; n < 1'000'000; ++n) many.emplace_back(ForkOrder::memory);
+  return 0;
+}
+
+// Whatever ended in between.
+SCENARIO(members_stop_in_the_order_in_which_they_joined) {
+  static std::vector<int> stopped;
+  struct Noting final : ForkMember {
+    Noting(ForkOrder order, int number) : ForkMember(order), number(number) { join(); }
+    ~Noting() { leave(); }
+    void before_fork() override { stopped.push_back(number); }
+    void after_fork(bool) override {}
+    const int number;
+  };
+  std::deque<Noting> late, early;
+  for (int n = 0; n < 8; ++n) {
+    late.emplace_back(ForkOrder::tables, 10 + n);
+    early.emplace_back(ForkOrder::backends, n);
+  }
+  late.pop_front();
+  early.pop_front();
+  early.emplace_back(ForkOrder::backends, 8);
+  stopped.reserve(100);
+  MUST(in_child([] { _exit(0); }) == 0);
+  return stopped == std::vector{1, 2, 3, 4, 5, 6, 7, 8, 11, 12, 13, 14, 15, 16, 17} ? 0 : 1;
+}
+
 // Forks while a thread repeats `step`.
 static int forks_beside(const std::function<void()>& step) {
   std::atomic<int> steps{0};
