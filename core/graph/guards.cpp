@@ -75,12 +75,26 @@ const char* Program::obstacle(std::span<const Tensor* const> arguments) const {
   return obstacle_of_sharing();
 }
 
-// Inputs that lay over each other when the program was made are one to it, so they must do so
-// again.
+// What lies in several inputs goes through one of them, so these have to stay together; one without
+// elements takes a byte here, as when it is compared. Versions belong to memory: where two inputs
+// in one memory are changed, find_change() gives both their versions to one of them.
+void Program::find_neighbors() {
+  for (size_t a = 0; a < trace_.inputs.size(); ++a)
+    for (size_t b = a + 1; b < trace_.inputs.size(); ++b) {
+      const Input &x = trace_.inputs[a], &y = trace_.inputs[b];
+      if (x.id != y.id) continue;
+      const bool overlap = x.offset < y.offset + std::max<uint64_t>(y.extent, 1) &&
+                           y.offset < x.offset + std::max<uint64_t>(x.extent, 1);
+      if (overlap || (input_written_[a] && input_written_[b]))
+        neighbors_.push_back({a, b, static_cast<int64_t>(y.offset - x.offset), overlap});
+    }
+}
+
+// Inputs that the program does not tell apart must lie as they did when it was made.
 const char* Program::obstacle_of_sharing() const {
-  for (auto& o : overlaps_) {
-    const auto &a = places_[o.a], &b = places_[o.b];
-    if (a.first != b.first || static_cast<int64_t>(b.second - a.second) != o.distance)
+  for (auto& n : neighbors_) {
+    const auto &a = places_[n.a], &b = places_[n.b];
+    if (a.first != b.first || static_cast<int64_t>(b.second - a.second) != n.distance)
       return "arguments do not share memory any more as they did";
   }
   for (size_t a = 0; a < places_.size(); ++a)
@@ -93,17 +107,17 @@ const char* Program::obstacle_of_sharing() const {
           return "arguments share memory that the function changes";
         continue;
       }
-      const bool known = std::any_of(overlaps_.begin(), overlaps_.end(),
-                                     [&](const Overlap& o) { return o.a == a && o.b == b; });
+      const bool known = std::any_of(neighbors_.begin(), neighbors_.end(),
+                                     [&](const Neighbors& n) { return n.a == a && n.b == b; });
       if (!known) return "arguments share memory that the function changes";
     }
   return nullptr;
 }
 
 std::optional<std::pair<int32_t, int32_t>> Program::arguments_that_share() const {
-  for (auto& o : overlaps_) {
-    const int32_t a = trace_.inputs[o.a].argument, b = trace_.inputs[o.b].argument;
-    if (a >= 0 && b >= 0) return std::pair(a, b);
+  for (auto& n : neighbors_) {
+    const int32_t a = trace_.inputs[n.a].argument, b = trace_.inputs[n.b].argument;
+    if (n.overlap && a >= 0 && b >= 0) return std::pair(a, b);
   }
   return std::nullopt;
 }

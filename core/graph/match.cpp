@@ -168,17 +168,20 @@ class Comparison {
     return any_size_ || x.offset - a_.inputs[k].offset == y.offset - b_.inputs[k].offset;
   }
 
-  // Returns the input through which both accesses went, or -1. Of several in the same memory, one
-  // that begins there is the one that all of the access lies in, for all sizes.
+  // Returns the input through which both accesses went, or -1. Of several in the same memory, it is
+  // the largest, because an access may reach farther than into a small one; if sizes differ, the
+  // largest that begins there, in which all of the access lies for all sizes. One without elements
+  // is taken if there is no other.
   int32_t input_of(const Access& x, const Access& y) const {
     int32_t found = -1;
     std::pair<bool, uint64_t> best;
     for (size_t k = 0; k < a_.inputs.size(); ++k) {
       if (!moved(k) || !lies_in(a_, k, x) || !lies_in(b_, k, y) || !same_place_in(k, x, y))
         continue;
-      const std::pair fit(x.offset == a_.inputs[k].offset && y.offset == b_.inputs[k].offset,
-                          a_.inputs[k].extent);
-      if (found < 0 || (any_size_ && fit > best)) found = static_cast<int32_t>(k), best = fit;
+      const Input &in = a_.inputs[k], &now = b_.inputs[k];
+      const bool begins = in.extent > 0 && x.offset == in.offset && y.offset == now.offset;
+      const std::pair fit(any_size_ && begins, in.extent);
+      if (found < 0 || fit > best) found = static_cast<int32_t>(k), best = fit;
     }
     return found;
   }

@@ -83,7 +83,7 @@ bool Program::build(std::string& why, SharedArenas* shared) {
   if (!find_places(why, shared)) return false;
   build_segments();
   find_lifetimes();
-  find_overlaps();
+  find_neighbors();
   make_graphs();
   forget_arguments(trace_, wiring_);
   // Only the replayed form has handles to the memory that is used, by which it sees whether others
@@ -365,15 +365,6 @@ void Program::find_lifetimes() {
     }
   for (uint32_t fresh = 0; fresh < fresh_.size(); ++fresh)
     if (last[fresh] && !fresh_[fresh].lasts) last[fresh]->ends.push_back(fresh);
-}
-
-void Program::find_overlaps() {
-  for (size_t a = 0; a < trace_.inputs.size(); ++a)
-    for (size_t b = a + 1; b < trace_.inputs.size(); ++b) {
-      const Input &x = trace_.inputs[a], &y = trace_.inputs[b];
-      if (x.id == y.id && x.offset < y.offset + y.extent && y.offset < x.offset + x.extent)
-        overlaps_.push_back({a, b, static_cast<int64_t>(y.offset - x.offset)});
-    }
 }
 
 void Program::forget_arguments(Trace& trace, const Wiring& wiring) {

@@ -94,10 +94,11 @@ class Program {
                            // has it
     int32_t kept = -1;     // that gradient
   };
-  // Two inputs of which one call decided how they lie to each other.
-  struct Overlap {
+  // Two inputs in one memory that have to lie to each other as they did when the program was made.
+  struct Neighbors {
     size_t a, b;
     int64_t distance;  // from the first byte of a to that of b
+    bool overlap;      // they have bytes in common
   };
   // What plans of a group change, and how often.
   struct Change {
@@ -145,7 +146,6 @@ class Program {
                      std::vector<bool>& changed);
   void list_storages(const DeviceNodes& nodes, RunSegment& run) const;
   void find_lifetimes();
-  void find_overlaps();
   void make_graphs();
 
   Segment::Place place_of(size_t access) const;
@@ -154,6 +154,7 @@ class Program {
   void add_node(Segment& segment, uint32_t node, uint32_t device) const;
   void want_versions(Segment& segment, const TraceNode& node, const std::vector<bool>& changed);
 
+  void find_neighbors();
   const char* obstacle_of_leaf(const Leaf& leaf) const;
   const char* obstacle_of_input(size_t k, Storage& storage, uint64_t offset) const;
   const char* obstacle_of_sharing() const;
@@ -197,7 +198,7 @@ class Program {
   std::vector<uint64_t> arena_offset_;  // of values and then workspaces; for those in an arena
   std::vector<Storage*> fixed_;         // storages from outside that are used in place
   std::vector<bool> fixed_written_, input_written_;
-  std::vector<Overlap> overlaps_;
+  std::vector<Neighbors> neighbors_;
   std::vector<int32_t> versioned_;  // of Frame::versions: fixed storages, or ~input
   std::vector<std::unique_ptr<Frame>> frames_;
   size_t next_frame_ = 0;

@@ -1,0 +1,106 @@
+// Which tensors a program takes for its arguments and which for tensors from outside, where the
+// calls that were recorded do not tell all of it.
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <boost/test/unit_test.hpp>
+
+#include <tenon/tenon.h>
+
+#include "bits.h"
+
+BOOST_AUTO_TEST_SUITE(arguments_test)
+
+using namespace tenon;
+using test::same_bits;
+using test::says;
+
+namespace {
+
+// What backward() throws; empty if it passes.
+std::string refusal_of(const Tensor& loss) {
+  try {
+    loss.backward();
+  } catch (const AutogradError& error) {
+    return error.what();
+  }
+  return {};
+}
+
+}  // namespace
+
+// A version belongs to memory, which two tensors had in common only when the program was made.
+BOOST_AUTO_TEST_CASE(parts_of_one_tensor_that_are_changed_may_be_two_tensors_later) {
+  auto compiled = compile([](Tensor x, Tensor y) {
+    const NoGrad guard;
+    x.add_(1.0);
+    y.mul_(2.0);
+    y.add_(1.0);
+  });
+  for (int i = 0; i < 6; ++i) {
+    const Tensor all = ones({8});
+    const uint64_t before = all.version();
+    compiled(all.narrow(0, 0, 4), all.narrow(0, 4, 4));
+    BOOST_TEST(all.version() - before == 3u);
+    BOOST_TEST(same_bits(all, cat({full({4}, 2.0), full({4}, 3.0)}, 0)));
+  }
+  BOOST_TEST(says(compiled, "replayed 4 times"));
+  for (int i = 0; i < 6; ++i) {
+    const Tensor x = ones({4}), y = ones({4}), w = ones({4}).requires_grad_();
+    const uint64_t of_x = x.version(), of_y = y.version();
+    const Tensor loss = (w * (i % 2 ? x : y)).sum();
+    compiled(x, y);
+    BOOST_TEST(x.version() - of_x == 1u);
+    BOOST_TEST(y.version() - of_y == 2u);
+    BOOST_TEST(refusal_of(loss).find("changed in place") != std::string::npos);
+    BOOST_TEST(same_bits(std::vector{x, y}, {full({4}, 2.0), full({4}, 3.0)}));
+  }
+  BOOST_TEST(says(compiled, "2 programs made"));
+}
+
+BOOST_AUTO_TEST_CASE(gradients_that_are_parts_of_one_tensor_may_be_two_tensors_later) {
+  Tensor u = ones({4}).requires_grad_(), v = ones({4}).requires_grad_();
+  auto compiled = compile([&](const Tensor& x) {
+    const NoGrad guard;
+    u.grad().mul_(x);
+    v.grad().add_(x);
+    v.grad().add_(x);
+  });
+  for (int i = 0; i < 8; ++i) {
+    const Tensor all = ones({8});
+    u.set_grad(i < 4 ? all.narrow(0, 0, 4) : ones({4}));
+    v.set_grad(i < 4 ? all.narrow(0, 4, 4) : ones({4}));
+    const uint64_t of_u = u.grad().version(), of_v = v.grad().version();
+    compiled(full({4}, 3.0));
+    BOOST_TEST(u.grad().version() - of_u == (i < 4 ? 3u : 1u));
+    BOOST_TEST(v.grad().version() - of_v == (i < 4 ? 3u : 2u));
+    BOOST_TEST(same_bits(u.grad(), full({4}, 3.0)));
+    BOOST_TEST(same_bits(v.grad(), full({4}, 7.0)));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(an_argument_without_elements_is_not_taken_for_one_that_begins_there) {
+  for (const int64_t at : {0, 3}) {
+    const auto body = [at](const Tensor& none, const Tensor& x) {
+      return cat({none, x.narrow(0, at, 6 - at)}, 0) * 2.0;
+    };
+    auto compiled = compile(body);
+    auto other_order = compile([&](const Tensor& x, const Tensor& none) { return body(none, x); });
+    const auto check = [&](const Tensor& none, const Tensor& x) {
+      BOOST_TEST(same_bits(compiled(none, x), body(none, x)));
+      BOOST_TEST(same_bits(other_order(x, none), body(none, x)));
+    };
+    for (int i = 0; i < 4; ++i) {
+      const Tensor x = full({6}, i + 1.0);
+      check(x.narrow(0, at, 0), x);
+    }
+    const Tensor all = full({100}, 5.0);
+    for (int i = 0; i < 4; ++i) {
+      check(zeros({0}), randn({6}));
+      check(all.narrow(0, 50, 0), randn({6}));
+    }
+  }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
