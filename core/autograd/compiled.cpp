@@ -156,7 +156,7 @@ graph::Match CompiledHistory::compare(graph::History& later) const {
     if (pinned_[i] && pinned_[i] != now.leaves_[i] && found.difference.empty())
       found.difference = "an argument is another leaf than before";
     const bool stayed = i < leaves_.size() && leaves_[i] == now.leaves_[i];
-    now.pinned_[i] = stayed ? leaves_[i] : nullptr;
+    now.pinned_[i] = stayed ? leaves_[i] : graph::ProgramRef<TensorImpl>();
   }
   return found;
 }
@@ -164,6 +164,9 @@ graph::Match CompiledHistory::compare(graph::History& later) const {
 // ---- replays
 
 const char* CompiledHistory::obstacle(std::span<const Tensor* const> arguments) const {
+  for (auto& target : copy_.targets())
+    if (target.leaf && graph::is_let_go(*target.leaf))
+      return "a leaf that it uses does not exist any more";
   const auto wants = [](const Tensor* t) { return t->defined() && t->requires_grad(); };
   if (std::none_of(arguments.begin(), arguments.end(), wants)) return nullptr;
   std::vector<Edge> edges;
@@ -171,9 +174,10 @@ const char* CompiledHistory::obstacle(std::span<const Tensor* const> arguments) 
   if (first_like(edges) != first_like_)
     return "two arguments are now one tensor and were two before, or are now two and were one";
   for (size_t i = 0; i < edges.size(); ++i) {
-    if (pinned_[i] && edges[i].leaf != pinned_[i]) return "an argument is another leaf than before";
+    if (pinned_[i] && edges[i].leaf != pinned_[i].ref())
+      return "an argument is another leaf than before";
     for (auto& target : copy_.targets())
-      if (target.leaf && target.leaf == edges[i].leaf)
+      if (target.leaf && target.leaf.ref() == edges[i].leaf)
         return "an argument is a parameter that the function also uses in another way";
   }
   return nullptr;
@@ -196,7 +200,7 @@ void CompiledHistory::give(std::span<const Tensor* const> arguments, std::vector
   for (auto& value : values_) values.push_back(value_of(value, arguments, next));
   results.resize(num_results_);
   for (auto& target : copy_.targets())
-    inputs.push_back(target.leaf ? Tensor(target.leaf)
+    inputs.push_back(target.leaf ? Tensor(target.leaf.ref())
                                  : *arguments[static_cast<size_t>(target.argument)]);
   auto made = std::make_unique<CompiledRule>(shared_from_this());
   CompiledRule& rule = *made;
@@ -294,7 +298,7 @@ std::string CompiledHistory::compare_but_sizes(const History& later) const {
 void CompiledHistory::note_arguments(const History& second) {
   auto& now = static_cast<const CompiledHistory&>(second);
   for (size_t i = 0; i < pinned_.size(); ++i)
-    pinned_[i] = leaves_[i] == now.leaves_[i] ? leaves_[i] : nullptr;
+    pinned_[i] = leaves_[i] == now.leaves_[i] ? leaves_[i] : graph::ProgramRef<TensorImpl>();
   leaves_.clear();
 }
 

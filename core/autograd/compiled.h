@@ -16,6 +16,7 @@
 #include <tenon/core/base/fork.h>
 #include <tenon/core/graph/compile.h>
 #include <tenon/core/graph/history.h>
+#include <tenon/core/graph/program_ref.h>
 
 namespace tenon {
 
@@ -80,7 +81,7 @@ class CompiledHistory final : public graph::History,
   std::vector<size_t> first_like_;        // of each argument: the first with the same edge
   // Arguments that are leaves, until the first replay; and those of them that were the same in both
   // recordings, so that nothing tells whether the function uses them as arguments.
-  std::vector<Ref<TensorImpl>> leaves_, pinned_;
+  std::vector<graph::ProgramRef<TensorImpl>> leaves_, pinned_;
   std::unordered_set<const TensorImpl*> results_;  // that lead into the graph, until settle()
   std::vector<KeptTensor> held_;
   std::vector<Value> values_;

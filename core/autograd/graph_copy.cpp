@@ -143,8 +143,11 @@ int32_t GraphCopy::target_of(const Edge& edge) {
   const auto argument = std::find_if(arguments_.begin(), arguments_.end(),
                                      [&](const Argument& a) { return a.edge == edge; });
   if (argument != arguments_.end())
-    target = {static_cast<int32_t>(argument - arguments_.begin()), nullptr, argument->dtype,
-              argument->device, argument->shape};
+    target = {static_cast<int32_t>(argument - arguments_.begin()),
+              {},
+              argument->dtype,
+              argument->device,
+              argument->shape};
   else if (edge.leaf)
     target = {-1, edge.leaf, edge.leaf->dtype, edge.leaf->device, edge.leaf->shape};
   else

@@ -12,6 +12,7 @@
 
 #include <tenon/core/autograd/node.h>
 #include <tenon/core/graph/open_trace.h>
+#include <tenon/core/graph/program_ref.h>
 
 namespace tenon {
 
@@ -32,7 +33,7 @@ class GraphCopy {
   // Where gradients leave the graph: a leaf, or an argument of the call.
   struct Target {
     int32_t argument = -1;
-    Ref<TensorImpl> leaf;
+    graph::ProgramRef<TensorImpl> leaf;
     DType dtype = DType::f32;
     Device device;
     Shape shape;

@@ -259,23 +259,55 @@ void Node::release_saved() {
       if (!s.value.defined()) recomputation->drop(s.version);
 }
 
-bool history_is_spent(const Tensor& tensor) {
+namespace {
+
+// The newest node that a backward pass has gone through, which is the first one at which another
+// pass ends; null if there is none.
+const Node* newest_spent(const Tensor& tensor) {
   const Edge edge = edge_of(tensor);
-  std::vector<Node*> rest;
-  std::unordered_set<Node*> seen;
+  std::vector<const Node*> rest;
+  std::unordered_set<const Node*> seen;
+  const Node* newest = nullptr;
   if (edge.node) rest.push_back(edge.node.get());
   while (!rest.empty()) {
-    Node* const node = rest.back();
+    const Node* const node = rest.back();
     rest.pop_back();
     if (!seen.insert(node).second) continue;
     {
       std::lock_guard guard(lock_of(*node));
-      if (node->released) return true;
+      if (node->released) {
+        if (!newest || newest->sequence < node->sequence) newest = node;
+        continue;
+      }
     }
     for (auto& e : node->edges)
       if (e.node) rest.push_back(e.node.get());
   }
-  return false;
+  return newest;
+}
+
+class SpentRule final : public NodeRule {
+ public:
+  using NodeRule::NodeRule;
+  // Never called: the node says that it is released.
+  std::vector<Tensor> backward(std::span<const Tensor>, std::span<const Tensor>,
+                               std::span<const Tensor>, std::span<const bool>) const override {
+    return {};
+  }
+};
+
+}  // namespace
+
+bool history_is_spent(const Tensor& tensor) { return newest_spent(tensor) != nullptr; }
+
+Ref<Node> spent_history_like(const Tensor& tensor) {
+  const Node* const like = newest_spent(tensor);
+  if (!like) return {};
+  auto node = numbered_node(0, edge_of(tensor).node->num_outputs);
+  node->rule = std::make_shared<SpentRule>(like->name());
+  node->path = like->path;
+  node->saves = node->released = true;
+  return node;
 }
 
 }  // namespace tenon

@@ -313,10 +313,11 @@ int32_t Recorder::keep(const Tensor& tensor) {
     if (t.autograd->replicas || is_hooked(t) || t.autograd->retained)
       refuse("a result has hooks, replicas, or a gradient that it retains");
     if (!history_ || !history_->covers(t)) {
-      if (t.autograd->node && !history_is_spent(tensor))
-        refuse("a gradient has a history of its own, by create_graph");
+      if (t.autograd->node) {
+        kept.node = spent_history_like(tensor);
+        if (!kept.node) refuse("a gradient has a history of its own, by create_graph");
+      }
       kept.requires_grad = t.autograd->requires_grad;
-      kept.node = t.autograd->node;
       kept.output = t.autograd->output;
     }
   }

@@ -114,7 +114,7 @@ struct Kept {
   Strides strides;
   int64_t offset = 0;  // in elements
   bool requires_grad = false;
-  Ref<Node> node;  // a history that was spent
+  Ref<Node> node;  // in place of a history that was spent
   uint32_t output = 0;
   uint64_t version = 0, written = 0;  // of its storage, at the end
 };

@@ -103,4 +103,50 @@ BOOST_AUTO_TEST_CASE(an_argument_without_elements_is_not_taken_for_one_that_begi
   }
 }
 
+// The passes inside and outside of the function hold leaves, too.
+BOOST_AUTO_TEST_CASE(a_leaf_that_was_assigned_anew_and_dropped_is_noticed) {
+  const auto leaf = [](double value) { return full({3}, value).requires_grad_(); };
+  Tensor w = leaf(2.0), other = leaf(5.0);
+  const auto product = [&](const Tensor& x) { return (x * w).sum(); };
+  const auto pass = [&](const Tensor& x) {
+    w.set_grad(Tensor());
+    Tensor loss = (x * w * w).sum();
+    loss.backward();
+    return loss;
+  };
+  auto outside = compile(product), learned = compile(product);
+  auto inside = compile(pass);
+  auto any_size = compile(product, {.dynamic = {0}});
+  for (int i = 0; i < 4; ++i) outside(ones({3})), inside(ones({3}));
+  for (int i = 0; i < 4; ++i) learned(ones({3})).backward();
+  for (const int64_t n : {2, 3, 4, 5, 6, 7, 8, 9, 9}) any_size(ones({n, 3}));
+  w = other;
+  w.set_grad(Tensor());
+  BOOST_TEST(outside(ones({3})).item() == 15.0);
+  BOOST_TEST(any_size(ones({9, 3})).item() == 135.0);
+  BOOST_TEST(any_size(ones({10, 3})).item() == 150.0);
+  learned(ones({3})).backward();
+  BOOST_TEST(same_bits(w.grad(), ones({3})));
+  BOOST_TEST(inside(ones({3})).item() == 75.0);
+  BOOST_TEST(same_bits(w.grad(), full({3}, 10.0)));
+}
+
+BOOST_AUTO_TEST_CASE(a_second_pass_through_a_result_is_refused_in_the_same_words) {
+  nn::Linear net(3, 1);
+  const auto body = [&](const Tensor& x) {
+    Tensor loss = (net(x) * 2.0).square().sum();
+    loss.backward();
+    return loss;
+  };
+  auto compiled = compile(body);
+  const std::string expected = refusal_of(body(ones({2, 3})));
+  BOOST_TEST(!expected.empty());
+  for (int i = 0; i < 5; ++i) {
+    const Tensor loss = compiled(ones({2, 3}));
+    BOOST_TEST(loss.requires_grad());
+    BOOST_TEST(refusal_of(loss) == expected);
+    BOOST_TEST(refusal_of(loss * 2.0 + loss) == expected);
+  }
+}
+
 BOOST_AUTO_TEST_SUITE_END()
