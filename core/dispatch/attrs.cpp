@@ -51,10 +51,11 @@ bool Attrs::has(std::string_view name) const {
   return std::any_of(items_, items_ + count_, [&](const Attr& a) { return name == a.name; });
 }
 
-const Attr& Attrs::at(std::string_view name) const {
+const Attr& Attrs::at(std::string_view name, tn_attr_kind kind) const {
   for (auto& a : all())
-    if (name == a.name) return a;
-  throw Error(fmt::format("an operator has no attribute \"{}\"", name));
+    if (name == a.name && kind == a.kind) return a;
+  throw Error(fmt::format("an operator has no attribute \"{}\"{}", name,
+                          has(name) ? " of the kind that it needs" : ""));
 }
 
 }  // namespace tenon

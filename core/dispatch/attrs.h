@@ -48,17 +48,18 @@ class Attrs {
   // A plugin that does not know it is asked again without it.
   Attrs& set_hint(const char* name, const char* literal);
 
-  int64_t get_int(std::string_view name) const { return at(name).i; }
-  double get_float(std::string_view name) const { return at(name).f; }
-  bool get_bool(std::string_view name) const { return at(name).i != 0; }
-  std::string_view get_string(std::string_view name) const { return at(name).s; }
-  Shape get_list(std::string_view name) const { return at(name).list(); }
+  // These throw an Error for one that is missing or of another kind.
+  int64_t get_int(std::string_view name) const { return at(name, TN_ATTR_INT).i; }
+  double get_float(std::string_view name) const { return at(name, TN_ATTR_FLOAT).f; }
+  bool get_bool(std::string_view name) const { return at(name, TN_ATTR_BOOL).i != 0; }
+  std::string_view get_string(std::string_view name) const { return at(name, TN_ATTR_STRING).s; }
+  Shape get_list(std::string_view name) const { return at(name, TN_ATTR_INTS).list(); }
   bool has(std::string_view name) const;
 
   std::span<const Attr> all() const { return {items_, count_}; }
 
  private:
-  const Attr& at(std::string_view name) const;
+  const Attr& at(std::string_view name, tn_attr_kind kind) const;
   Attr& add(const char* name, tn_attr_kind kind);
 
   uint32_t count_ = 0;

@@ -1,5 +1,5 @@
 // Calls in a file of a program that no public function makes: with another count of numbers, or
-// attributes out of their ranges. Each is refused, or stays inside its memory.
+// attributes out of their ranges or of other kinds. Each is refused, or stays inside its memory.
 #include <cstdint>
 #include <filesystem>
 #include <limits>
@@ -108,6 +108,23 @@ BOOST_AUTO_TEST_CASE(no_value_of_an_attribute_does_harm) {
       }
   BOOST_TEST(dtypes >= 12u);
   BOOST_TEST(refused > 100u);
+}
+
+BOOST_AUTO_TEST_CASE(an_attribute_of_another_kind_is_refused) {
+  Crafted crafted(save_attributes);
+  const NamedTensors inputs{{"x", ones({2, 4, 4, 4})}, {"at", zeros({2, 4, 4, 1}, i64)}};
+  const json others = json::parse(
+      R"([["bool", false], ["int", 0], ["float", 0.5], ["text", "a"], ["hint", "a"], ["list", []]])");
+  const json whole = crafted.graph;
+  for (size_t n = 0; n < whole["nodes"].size(); ++n)
+    for (size_t a = 0; a < whole["nodes"][n]["attributes"].size(); ++a)
+      for (const json& other : others) {
+        json changed = whole;
+        json& attribute = changed["nodes"][n]["attributes"][a];
+        if (attribute[1] == other[0]) continue;
+        attribute[1] = other[0], attribute[2] = other[1];
+        BOOST_CHECK_THROW(Program::load(crafted.write(changed)).run(inputs)[0].wait(), Error);
+      }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -108,6 +108,7 @@ Shape convolved_shape(const char* op, const Shape& x, const Shape& weight,
     throw ShapeError(fmt::format("{}: {}{}", op, message, path_suffix()));
   };
   const int64_t groups = windows.groups;
+  if (groups < 1) refuse(fmt::format("groups must be at least 1, found {}", groups));
   if (weight[0] % groups != 0)
     refuse(fmt::format(
         "a weight of shape {} has {} output channels, which must be a multiple of groups={}",
