@@ -69,6 +69,8 @@ const char* Program::obstacle(std::span<const Tensor* const> arguments) const {
     places_[k] = {};
     const TensorImpl* t = tensor_of(input, arguments);
     if (!t) continue;
+    if (input.is_leaf >= 0 && t != trace_.leaves[static_cast<size_t>(input.is_leaf)].tensor.get())
+      return "an argument is another leaf than before";
     places_[k] = {t->storage.get(), static_cast<uint64_t>(t->offset) * size_of(t->dtype)};
     if (auto* why = obstacle_of_input(k, *t->storage, places_[k].second)) return why;
   }

@@ -147,6 +147,9 @@ class Comparison {
           (x.asked && (x.had != y.had || x.shape != y.shape || x.strides != y.strides)))
         return differ("a leaf had a gradient in only one of two calls, or one of another shape");
     }
+    for (size_t i = 0; i < a_.inputs.size(); ++i)
+      if (a_.inputs[i].is_leaf != b_.inputs[i].is_leaf)
+        return differ("an argument is another leaf than before");
     match_.wiring.pinned.resize(b_.inputs.size());
     return true;
   }

@@ -360,6 +360,14 @@ void Recorder::require_new_gradients() {
 Trace Recorder::end(std::span<const Tensor> results, History* history) {
   forget_ended_leaves();
   if (trace_.refusal.empty()) {
+// Which arguments are leaves that the call asked for gradients, or gave some.
+void Recorder::note_leaves() {
+  for (Input& input : trace_.inputs)
+    for (size_t i = 0; input.argument >= 0 && i < trace_.leaves.size(); ++i)
+      if (trace_.leaves[i].tensor.get() == arguments_[static_cast<size_t>(input.argument)])
+        input.is_leaf = static_cast<int32_t>(i);
+}
+
     history_ = history;
     end_part();
     keep_results(results);
@@ -382,6 +390,7 @@ Trace Recorder::end(std::span<const Tensor> results, History* history) {
   if (made_on_host_) trace_.host.fault = "it made its state in the call that was recorded";
   Trace done = std::move(trace_);
   reset();
+  note_leaves();
   return done;
 }
 

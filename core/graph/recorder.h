@@ -85,6 +85,7 @@ class Recorder final : public recording::Listener, ForkMember {
   int32_t keep(const Tensor& tensor);
   bool all_are_known() const;
   void forget_ended_leaves();
+  void note_leaves();
   void reset() noexcept;
 
   // Marks of storages that no plan has used yet.

@@ -169,6 +169,7 @@ struct Part {
 struct Input {
   int32_t leaf = -1;      // of Trace::leaves; -1 for an argument
   int32_t argument = -1;  // its number among the arguments
+  int32_t is_leaf = -1;   // which of Trace::leaves the argument itself is; -1 for none
   const Storage* id = nullptr;
   ProgramRef<Storage> held;
   uint64_t offset = 0, extent = 0;  // the bytes that its tensor spans, from this one on

@@ -149,4 +149,18 @@ BOOST_AUTO_TEST_CASE(a_second_pass_through_a_result_is_refused_in_the_same_words
   }
 }
 
+BOOST_AUTO_TEST_CASE(a_leaf_over_the_memory_of_another_gets_its_own_gradient) {
+  Tensor a = ones({3}).requires_grad_(), b = a.detach().requires_grad_();
+  auto compiled = compile([](const Tensor& x) { (x * x).sum().backward(); });
+  for (int i = 0; i < 6; ++i) compiled(a);
+  BOOST_TEST(says(compiled, "replayed"));
+  b.set_grad(zeros({3}));
+  const Tensor before = a.grad().clone();
+  for (int i = 1; i < 5; ++i) {
+    compiled(b);
+    BOOST_TEST(same_bits(a.grad(), before));
+    BOOST_TEST(same_bits(b.grad(), full({3}, 2.0 * i)));
+  }
+}
+
 BOOST_AUTO_TEST_SUITE_END()
