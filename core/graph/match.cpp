@@ -270,7 +270,8 @@ class Comparison {
     return true;
   }
 
-  // What was used in place in both calls stays there; so does a leaf that is an argument.
+  // What was used in place in both calls stays there; so does a leaf that is an argument, and an
+  // argument that is returned.
   void pin() {
     auto& wiring = match_.wiring;
     for (size_t k = 0; k < b_.inputs.size(); ++k) {
@@ -285,6 +286,9 @@ class Comparison {
           wiring.pinned[k] = true;
       for (auto& leaf : b_.leaves)
         if (leaf.tensor && leaf.tensor->storage.get() == b_.inputs[k].id) wiring.pinned[k] = true;
+      for (auto& result : b_.results)
+        if (result.argument >= 0 && result.argument == b_.inputs[k].argument)
+          wiring.pinned[k] = true;
     }
   }
 

@@ -163,4 +163,15 @@ BOOST_AUTO_TEST_CASE(a_leaf_over_the_memory_of_another_gets_its_own_gradient) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(a_tensor_from_outside_that_is_returned_is_not_taken_for_the_argument) {
+  const Tensor u = randn({3}), v = randn({3}), w = randn({3});
+  auto outside = compile([&](const Tensor&) { return std::pair(w, u * 2.0); });
+  auto argument = compile([&](const Tensor& x) { return std::pair(x, u * 2.0); });
+  for (int i = 0; i < 4; ++i) outside(w), argument(w);
+  for (const Tensor& x : {v, u, w, v, u}) {
+    BOOST_TEST(outside(x).first.is_same(w));
+    BOOST_TEST(argument(x).first.is_same(x));
+  }
+}
+
 BOOST_AUTO_TEST_SUITE_END()
