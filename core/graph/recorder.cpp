@@ -209,6 +209,9 @@ void Recorder::add_node(TraceNode&& node) {
 }
 
 void Recorder::drew(const RandomState& state) {
+  // A replay draws all its numbers before the first part, and those of a step would come behind.
+  if (host_depth_ > 0 && trace_.refusal.empty())
+    trace_.refusal = "the step of an optimizer draws random numbers" + path_suffix();
   if (ignores()) return;
   if (repeated_depth_ > 0) {
     if (std::find(draws_.begin(), draws_.end(), state) == draws_.end()) refuse(kDrawnBefore);
@@ -357,9 +360,6 @@ void Recorder::require_new_gradients() {
         refuse("a tensor from outside is set as a gradient");
 }
 
-Trace Recorder::end(std::span<const Tensor> results, History* history) {
-  forget_ended_leaves();
-  if (trace_.refusal.empty()) {
 // Which arguments are leaves that the call asked for gradients, or gave some.
 void Recorder::note_leaves() {
   for (Input& input : trace_.inputs)
@@ -368,6 +368,9 @@ void Recorder::note_leaves() {
         input.is_leaf = static_cast<int32_t>(i);
 }
 
+Trace Recorder::end(std::span<const Tensor> results, History* history) {
+  forget_ended_leaves();
+  if (trace_.refusal.empty()) {
     history_ = history;
     end_part();
     keep_results(results);
@@ -387,10 +390,10 @@ void Recorder::note_leaves() {
       trace_.kept[i].written = storage.written.load(std::memory_order_relaxed);
     }
   }
+  note_leaves();
   if (made_on_host_) trace_.host.fault = "it made its state in the call that was recorded";
   Trace done = std::move(trace_);
   reset();
-  note_leaves();
   return done;
 }
 

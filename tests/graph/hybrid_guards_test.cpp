@@ -339,4 +339,40 @@ BOOST_AUTO_TEST_CASE(scalers_and_schedules_inside_say_why_there_is_no_program) {
   BOOST_TEST(optimizer.lr() == 0.1 * 0.1 * 0.1, boost::test_tools::tolerance(1e-12));
 }
 
+namespace {
+
+// Gradients with noise, as for Langevin dynamics.
+struct NoisySGD : optim::SGD {
+  using optim::SGD::SGD;
+  void step() override {
+    const Replayed whole(*this);
+    const NoGrad guard;
+    for (auto& p : params(0)) p.grad().add_(randn(p.shape()));
+    optim::SGD::step();
+  }
+};
+
+}  // namespace
+
+// Their order among the others has to stay.
+BOOST_AUTO_TEST_CASE(random_numbers_of_a_step_are_those_of_a_plain_call) {
+  std::vector<Tensor> found;
+  for (const bool compiles : {false, true}) {
+    manual_seed(5);
+    Tensor w = ones({3}).requires_grad_();
+    NoisySGD optimizer({w}, {.lr = 0.1});
+    const auto body = [&](const Tensor& x) {
+      optimizer.zero_grad();
+      (w * x * rand({3})).sum().backward();
+      optimizer.step();
+      return w * rand({3});
+    };
+    auto step = compile(body);
+    for (int i = 0; i < 6; ++i) compiles ? step(ones({3})) : body(ones({3}));
+    if (compiles) BOOST_TEST(says(step, "the step of an optimizer draws random numbers"));
+    found.push_back(w);
+  }
+  BOOST_TEST(same_bits(found[0], found[1]));
+}
+
 BOOST_AUTO_TEST_SUITE_END()
