@@ -127,8 +127,8 @@ struct KnownNames {
 
   // Modules that have ended stay until there are many.
   void make_room(size_t more) {
-    constexpr size_t kMost = 1 << 16;
-    if (all.size() + more > kMost) all.clear();
+    constexpr size_t kMax = 1 << 16;
+    if (all.size() + more > kMax) all.clear();
   }
 };
 

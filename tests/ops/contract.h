@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <boost/test/unit_test.hpp>
+
 #include <tenon/core/dispatch/op.h>
 
 #include "ops/page.h"

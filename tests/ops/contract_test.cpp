@@ -1,9 +1,10 @@
 // docs/operators.md has a row for each operator that plugins are asked for: that of its source.
+#include "ops/contract.h"
+
 #include <filesystem>
 
 #include <boost/test/unit_test.hpp>
 
-#include "ops/contract.h"
 #include "places.h"
 
 BOOST_AUTO_TEST_SUITE(levels)

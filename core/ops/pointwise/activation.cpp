@@ -53,8 +53,7 @@ void decompose_sigmoid(const Call& call, Outputs& out) {
   out.push_back(1.0 / (exp(neg(call.in(0))) + 1.0));
 }
 // | `tanh sigmoid relu silu gelu` | x -> y | | floats; `relu` integers too. `gelu` is the exact
-// (erf)
-//   form |
+//   (erf) form |
 const Op sigmoid_op{{
     .name = "sigmoid",
     .infer = infer_floating,
