@@ -27,7 +27,7 @@ struct Place {
   bool operator==(const Place&) const = default;
 };
 
-// Memory of the library, and memory of the user, which lies below two tensors.
+// Four tensors in memory of the library, and memory of the user, which lies below two tensors.
 class Scene {
  public:
   explicit Scene(DType dtype) : users_(kElements * 8) {
@@ -35,11 +35,12 @@ class Scene {
     bases_.push_back(from_blob(users_.data(), {kElements}, dtype, [](void*) {}));
     bases_.push_back(
         from_blob(users_.data() + 8 * size_of(dtype), {kElements - 8}, dtype, [](void*) {}));
+    for (int i = 0; i < 2; ++i) bases_.push_back(zeros({kElements}, dtype));
     fill();
   }
 
   void fill() {
-    for (size_t i = 0; i < 3; ++i)
+    for (const size_t i : {0, 1, 2, 4, 5})
       bases_[i].copy_((arange(0, kElements) * 0.25 - static_cast<double>(i)).to(bases_[i].dtype()));
   }
   // `size` elements, or a tensor of no dimensions for -1.
@@ -105,6 +106,7 @@ struct Trial {
   Place outside;
   std::vector<Step> steps;
   std::vector<std::vector<Place>> ways;
+  bool moves = false;  // each second call has its arguments in other bases
 
   explicit Trial(uint64_t seed) {
     std::mt19937_64 random(seed);
@@ -112,18 +114,20 @@ struct Trial {
     constexpr int64_t sizes[] = {8, 8, 8, 1, 0, -1};
     dtype = dtypes[random() % 6];
     size = sizes[random() % 6];
-    const auto place = [&] { return Place{random() % 4, static_cast<int64_t>(random() % 7) * 4}; };
+    const auto place = [&] { return Place{random() % 6, static_cast<int64_t>(random() % 7) * 4}; };
     outside = place();
     for (size_t i = 0, count = 2 + random() % 6; i < count; ++i)
       steps.push_back({static_cast<uint32_t>(random() % 8), static_cast<uint32_t>(random() % 16),
                        static_cast<uint32_t>(random() % 16)});
     for (size_t i = 0, count = 1 + random() % 3; i < count; ++i) {
       ways.push_back({place(), place(), place()});
-      // Often in the same way in another base.
-      if (i > 0 && random() % 2) {
+      // Often in the same way in another base, or some of them.
+      if (const uint64_t which = i > 0 ? random() % 4 : 3; which < 3) {
         ways[i] = ways[0];
-        for (auto& each : ways[i]) each.base ^= 1;
+        for (auto& each : ways[i])
+          if (which < 2 || random() % 2) each.base ^= 1;
       }
+      moves = random() % 2;
     }
   }
 };
@@ -141,7 +145,11 @@ void compare(const Trial& trial, const std::string& name) {
   });
   for (size_t call = 0; call < 14; ++call) {
     const auto& way = trial.ways[call / 4 % trial.ways.size()];
-    const auto at = [&](const Scene& scene, size_t k) { return scene.at(way[k], trial.size); };
+    const auto at = [&](const Scene& scene, size_t k) {
+      Place place = way[k];
+      if (trial.moves) place.base ^= call % 2;
+      return scene.at(place, trial.size);
+    };
     const auto expected = function(plain, {at(plain, 0), at(plain, 1), at(plain, 2)});
     const auto found = compiled(at(other, 0), at(other, 1), at(other, 2));
     BOOST_TEST(same_bits(found, expected), name << ", results of call " << call);
