@@ -57,7 +57,7 @@ void add_to_grad(TensorImpl& leaf, Tensor& more, Tensor& ended) {
   else if (lies_as_leaf(t, leaf) && t.refs == 1 && t.storage->refs == 1)
     grad = std::move(more);
   else
-    grad = more.requires_grad() ? more.clone() : copy_for_leaf(more, leaf);
+    grad = more.requires_grad() && !leaf.contiguous ? more.clone() : copy_for_leaf(more, leaf);
 }
 
 // Keeps the parts on their devices until a pass or `sum_held` sums them.
@@ -72,7 +72,7 @@ void sum_held(TensorImpl& leaf, Tensor& ended) {
   if (!leaf.autograd->replicas || leaf.autograd->replicas->held.empty()) return;
   LeafGradient all{Ref<TensorImpl>::share(&leaf)};
   for (auto& [device, part] : leaf.autograd->replicas->held) all.add_part(part);
-  Tensor total = all.total();
+  Tensor total = all.total();  // a sum of the engine's own, with no deleter of a user
   add_to_grad(leaf, total, ended);
   leaf.autograd->replicas->held.clear();
 }
@@ -309,9 +309,9 @@ void Tensor::backward(const Tensor& gradient, BackwardOptions options) const {
     LeafGradient& gradient = pass.leaves()[i];
     // One that was frozen after the forward call gets none.
     if (!gradient.leaf->autograd->requires_grad) continue;
-    Tensor ended;  // destroyed when the lock is free
+    Tensor more = std::move(totals[i]), ended;  // destroyed when the lock is free
     std::lock_guard lock(grads_mutex);
-    if (totals[i].defined()) add_to_grad(*gradient.leaf, totals[i], ended);
+    if (more.defined()) add_to_grad(*gradient.leaf, more, ended);
     if (gradient.deferred) hold(*gradient.leaf, std::move(gradient.parts));
     gradient.held.clear();
   }

@@ -10,6 +10,7 @@
 
 #include <tenon/core/base/log.h>
 #include <tenon/core/base/module_path.h>
+#include <tenon/core/device.h>
 #include <tenon/core/dispatch/abi_dtypes.h>
 #include <tenon/core/dispatch/ask_planners.h>
 #include <tenon/core/dispatch/plan_cache.h>
@@ -259,6 +260,12 @@ void ask_planners(DeviceContext& context, PlanEntry& entry, bool contiguous, Rea
     tn_plan* plan = nullptr;  // undefined if the plugin refuses
     const observe::PlanAtWork asked(entry, nullptr, current_path());
     tn_error* no = ask(p, request, asked, &plan);
+    // A library may need memory of the device at its start, which our caches hold.
+    if (no && no->code == TN_CODE_OUT_OF_MEMORY && !context.stream->capturing()) {
+      no->destroy(no);
+      empty_cache(context.device);
+      no = ask(p, request, asked, &plan);
+    }
     if (!context.caller_thread) close_before_new_libraries();
     if (!no) {
       offer(entry, p, plan, reasons);

@@ -120,8 +120,8 @@ TENON_API Tensor poisson_nll_loss(const Tensor& input, const Tensor& target,
 // The options of gaussian_nll_loss.
 struct GaussianNllLossOptions {
   bool full = false;  // whether log(2 pi) / 2 is added
-  // The least variance, above 0. Smaller ones count as that, negative ones, too, but their gradient
-  // is not changed.
+  // The least variance, above 0. Smaller ones, negative ones among them, count as that; their
+  // gradient is not changed.
   double eps = 1e-6;
   Reduction reduction = Reduction::mean;
 };

@@ -256,6 +256,9 @@ BOOST_AUTO_TEST_CASE(leaves_share_no_gradient_that_has_a_history) {
   x.backward(seed, {.create_graph = true});
   BOOST_TEST(!x.grad().is_same(seed));
   BOOST_TEST(grad(x.grad().sum(), seed).to_vector<float>() == (std::vector<float>{1, 1}));
+  Tensor w = ones({2, 3}).requires_grad_(), v = ones({3, 2}).requires_grad_();
+  (w.t() * v).square().sum().backward({}, {.create_graph = true});
+  BOOST_TEST(w.grad().is_contiguous());
 }
 
 BOOST_AUTO_TEST_CASE(a_leaf_that_was_frozen_gets_no_gradient) {

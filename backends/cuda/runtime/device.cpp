@@ -47,10 +47,7 @@ bool thread_has_device() {
 CurrentDevice::CurrentDevice(const tn_device* device) {
   int now = -1;
   check(cudaGetDevice(&now), "cudaGetDevice");
-  if (now == device->ordinal) {
-    if (left_behind < 0 && !thread_has_device()) left_behind = now;  // 0, which nobody has chosen
-    return;
-  }
+  if (now == device->ordinal) return;
   const bool chosen = thread_has_device() && now != left_behind;
   check(cudaSetDevice(device->ordinal), "cudaSetDevice");
   if (chosen) before_ = now;

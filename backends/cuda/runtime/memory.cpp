@@ -24,24 +24,25 @@ constexpr const tn_memory_kind* kKinds[] = {&kDevice, &kPinned};
 
 // Lets `device` read `peer`'s memory itself, if it can. Without that, CUDA copies between them
 // through the host: where a device has too many peers, or no memory for one more, the copy goes on.
-void enable_peer(const tn_device* device, const tn_device* peer) {
+// Returns whether the answer will stay.
+bool enable_peer(const tn_device* device, const tn_device* peer) {
   int can = 0;
   check(cudaDeviceCanAccessPeer(&can, device->ordinal, peer->ordinal), "cudaDeviceCanAccessPeer");
-  if (!can) return;
+  if (!can) return true;
   try {
     check(cudaDeviceEnablePeerAccess(peer->ordinal, 0), "cudaDeviceEnablePeerAccess");
   } catch (const sdk::Error& e) {
     if (e.code() == TN_CODE_DEVICE_LOST) throw;
+    return e.code() != TN_CODE_OUT_OF_MEMORY;
   }
+  return true;
 }
 
 void copy_to_peer(tn_device* device, const tn_copy& c, cudaStream_t stream) {
   const tn_device* peer = c.dst_device == device ? c.src_device : c.dst_device;
   const uint64_t bit = peer->ordinal < 64 ? uint64_t{1} << peer->ordinal : 0;
-  if (!(device->peers.load(std::memory_order_relaxed) & bit)) {
-    enable_peer(device, peer);
+  if (!(device->peers.load(std::memory_order_relaxed) & bit) && enable_peer(device, peer))
     device->peers.fetch_or(bit, std::memory_order_relaxed);
-  }
   check(cudaMemcpyPeerAsync(c.dst, c.dst_device->ordinal, c.src, c.src_device->ordinal, c.bytes,
                             stream),
         "cudaMemcpyPeerAsync");

@@ -139,7 +139,7 @@ void decompose_attention_backward(const Call& call, Outputs& out) {
 }
 
 // | `scaled_dot_product_attention_backward` | g, query, key, value, y, largest, scale, mask? ->
-//   gquery?, gkey?, gvalue? | the same | |
+//   gquery?, gkey?, gvalue? | as `scaled_dot_product_attention` | |
 const Op attention_backward_op{{
     .name = "scaled_dot_product_attention_backward",
     .infer = infer_attention_backward,

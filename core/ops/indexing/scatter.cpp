@@ -157,6 +157,7 @@ Tensor run_reduce(const char* name, const Tensor& x, int64_t dim, const Tensor& 
 Tensor reduce_mean(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& src,
                    bool include_self) {
   const Tensor total = run_reduce("scatter_reduce", x, dim, index, src, "sum", include_self);
+  if (dtype_of(x) == DType::boolean) return total;  // of truth values: whether one is true
   const Tensor own = include_self ? ones_like(x) : cleared_at(ones_like(x), dim, index);
   const Tensor count = scatter_add(own, dim, index, ones_like(src));
   return is_floating_point(dtype_of(x)) ? total / count : floor_divide(total, count);

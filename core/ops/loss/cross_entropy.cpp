@@ -100,8 +100,8 @@ Attrs options_of(const Attrs& a) {
 void infer_cross_entropy_backward(Infer& infer) {
   infer.output(dtype_of(infer.in(1)), shape_of(infer.in(1)));
 }
-// | `cross_entropy_backward` | g, logits, target, weight?, normalizer, total -> glogits | the same
-//   | |
+// | `cross_entropy_backward` | g, logits, target, weight?, normalizer, total -> glogits | as
+//   `cross_entropy` | |
 const Op cross_entropy_backward_op{{
     .name = "cross_entropy_backward",
     .infer = infer_cross_entropy_backward,

@@ -59,6 +59,8 @@ Tensor divided(const Op& op, const Tensor& a, Number b) {
 }
 
 bool wants_gradient(Number) { return false; }
+Number widened(Number b) { return b; }
+Tensor widened(const Tensor& x) { return is_half(dtype_of(x)) ? x.to(DType::f32) : x; }
 
 // Halves are divided in f32: the quotient, rounded to a half, may be a whole number above it.
 // Gradients are 0, as those of floor_divide, whose history it gets: those of the division may be
@@ -67,8 +69,7 @@ template <class Divisor>
 Tensor truncated_quotient(const Tensor& a, const Divisor& b, DType type) {
   const Tensor quotient = [&] {
     const NoGrad guard;
-    const Tensor wide = size_of(type) >= 4 ? a : a.to(DType::f32);
-    return trunc(div(wide, b)).to(type);
+    return trunc(size_of(type) >= 4 ? div(a, b) : div(a.to(DType::f32), widened(b))).to(type);
   }();
   if (!tenon::wants_gradient(a) && !wants_gradient(b)) return quotient;
   return where(constant(1, DType::boolean, quotient.device()), quotient, floor_divide(a, b));

@@ -21,7 +21,7 @@ Tensor average(const Tensor& x, const Attrs& attrs);
 void avg_pool2d_backward_gradient(const GradContext& c, Grads g) {
   g[0] = average(c.grad(), c.attrs);
 }
-// | `avg_pool2d_backward` | g -> gx | the same | |
+// | `avg_pool2d_backward` | g -> gx | as `avg_pool2d` | |
 const Op avg_pool2d_backward_op{{
     .name = "avg_pool2d_backward",
     .infer = infer_given_shape,

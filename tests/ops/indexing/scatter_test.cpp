@@ -180,6 +180,9 @@ BOOST_AUTO_TEST_CASE(means_of_large_integers_are_exact) {
   const Tensor mean = scatter_reduce(ints({0}, {1}), 0, ints({0, 0}, {2}),
                                      ints({large + 1, large + 3}, {2}), "mean", false);
   BOOST_TEST(mean.to_vector<int64_t>()[0] == large + 2);
+  const Tensor any = scatter_reduce(bools({0, 0}, {2}), 0, ints({0, 0, 1}, {3}),
+                                    bools({1, 0, 0}, {3}), "mean", false);
+  require_values(any, {2}, {1, 0});
 }
 
 BOOST_AUTO_TEST_SUITE_END()

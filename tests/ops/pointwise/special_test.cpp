@@ -240,6 +240,9 @@ BOOST_AUTO_TEST_CASE(hidden_elements_have_no_gradient) {
     require_values(a.grad(), {2}, {0, 0});
     require_values(b.grad(), {2}, {0, 0});
   }
+  // In f32, also where the first operand is a number: the quotient is 999.8.
+  const Tensor number = doubles({300}, {}).to(f16), many = doubles({0.3}, {1}).to(f16);
+  require_values(div(number, many, "trunc").to(f64), {1}, {999});
   Tensor nan = doubles({std::nan("")}, {1}).requires_grad_();
   elu(nan).sum().backward();
   BOOST_TEST(std::isnan(nan.grad().item<double>()));
