@@ -111,7 +111,8 @@ struct HashOfPlace {
 };
 
 // The names that a thread found, by address. An object may take the address of an earlier one of
-// the same type, so a name holds as long as none has ended there.
+// the same type, so a name holds as long as none has ended there. A module that is held by a
+// pointer and changes its place without an end keeps its first name here.
 struct KnownNames {
   struct Slot {
     const void *parent, *parent_type, *self, *type;

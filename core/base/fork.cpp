@@ -12,8 +12,9 @@ struct Fork {
   std::vector<ForkMember*> members;           // in any order: who leaves makes room for the last
   std::vector<ForkMember*> to_stop, stopped;  // for the current fork; the last of to_stop is next
   bool late = false;                          // a member joined that should have stopped before
-  ForkMember* busy = nullptr;  // did not stop at once; the next attempt waits for it first
-  uint64_t joined = 0;         // members so far
+  ForkMember* busy = nullptr;         // did not stop at once; the next attempt waits for it first
+  uint64_t joined = 0;                // members so far
+  std::atomic<uint32_t> attempts{0};  // to stop all, that have ended, the last by the fork
   std::atomic<uint32_t> generation{0};
 
   static Fork& instance() {
@@ -75,6 +76,8 @@ struct Fork {
       mutex.lock();
     }
     stopped.clear();
+    ++attempts;
+    attempts.notify_all();
   }
 
   // Of one class, those that joined first stop first.
@@ -96,11 +99,13 @@ struct Fork {
     if (stops_after(stopped.back(), member)) late = true;
     to_stop.insert(std::lower_bound(to_stop.begin(), to_stop.end(), member, stops_after), member);
   }
+  // Waits for the end of an attempt and not of the fork, which may wait for a call of this thread.
   void leave(ForkMember* member) {
     std::unique_lock lock(mutex);
     while (std::find(stopped.begin(), stopped.end(), member) != stopped.end()) {
+      const uint32_t now = attempts;
       lock.unlock();
-      std::lock_guard until_it_has_forked(forking);
+      attempts.wait(now);
       lock.lock();
     }
     ForkMember* const last = members.back();

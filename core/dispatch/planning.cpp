@@ -3,16 +3,11 @@
 
 #include <tenon/core/base/fork.h>
 #include <tenon/core/base/never_destroyed.h>
-#include <tenon/core/base/per_thread.h>
 #include <tenon/core/dispatch/planning.h>
 
 namespace tenon {
 
 namespace {
-
-// A plugin whose function asks the host for another plan has come in already. Otherwise that one
-// would wait for the fork, which waits for the first.
-thread_local uint32_t depth TENON_FAST_TLS = 0;
 
 // It stops after everything under which plans are made, so that nobody waits here with a lock that
 // the fork still needs, and before what a plugin may use meanwhile: the compute threads and the
@@ -39,12 +34,11 @@ class Planners final : ForkMember {
  private:
   void before_fork() override {
     forks_ = true;
-    const uint32_t own = depth > 0;
-    for (uint32_t now; (now = inside_.load()) != own;) inside_.wait(now);
+    for (uint32_t now; (now = inside_.load()) != 0;) inside_.wait(now);
   }
   void after_fork(bool in_child) override {
     // Of a thread of the parent that came in and turned back at that moment.
-    if (in_child) inside_ = depth > 0;
+    if (in_child) inside_ = 0;
     forks_ = false;
     forks_.notify_all();
   }
@@ -60,11 +54,7 @@ Planners& planners() {
 
 }  // namespace
 
-Planning::Planning() {
-  if (depth++ == 0) planners().come_in();
-}
-Planning::~Planning() {
-  if (--depth == 0) planners().go_out();
-}
+Planning::Planning() { planners().come_in(); }
+Planning::~Planning() { planners().go_out(); }
 
 }  // namespace tenon
