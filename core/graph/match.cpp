@@ -136,7 +136,7 @@ class Comparison {
            !(any_size_ && a_.inputs[i].argument >= 0)))
         return differ(
             "a leaf had a gradient in only one of two calls, or a gradient at another address");
-    for (size_t k = 0; any_size_ && known_ && k < a_.inputs.size(); ++k)
+    for (size_t k = 0; known_ && k < a_.inputs.size(); ++k)
       if (known_->pinned[k] && moved(k))
         return differ("an argument was at another address than before");
     for (size_t i = 0; i < a_.leaves.size(); ++i) {

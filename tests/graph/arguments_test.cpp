@@ -168,10 +168,30 @@ BOOST_AUTO_TEST_CASE(a_tensor_from_outside_that_is_returned_is_not_taken_for_the
   auto outside = compile([&](const Tensor&) { return std::pair(w, u * 2.0); });
   auto argument = compile([&](const Tensor& x) { return std::pair(x, u * 2.0); });
   for (int i = 0; i < 4; ++i) outside(w), argument(w);
+  BOOST_TEST(says(outside, "replayed 2 times"));
+  BOOST_TEST(says(argument, "replayed 2 times"));
   for (const Tensor& x : {v, u, w, v, u}) {
     BOOST_TEST(outside(x).first.is_same(w));
     BOOST_TEST(argument(x).first.is_same(x));
   }
+  BOOST_TEST(says(outside, "2 programs made"));
+  for (int i = 0; i < 4; ++i) {
+    const Tensor x = randn({3});
+    BOOST_TEST(argument(x).first.is_same(x));
+  }
+  BOOST_TEST(says(argument, "2 programs made"));
+}
+
+BOOST_AUTO_TEST_CASE(an_argument_that_is_only_returned_gets_a_program_for_all_tensors) {
+  const Tensor u = randn({3}), w = randn({3});
+  auto compiled = compile([&](const Tensor& x) { return std::pair(x, u * 2.0); });
+  for (int i = 0; i < 2; ++i) compiled(w);
+  for (int i = 0; i < 6; ++i) {
+    const Tensor x = randn({3});
+    BOOST_TEST(compiled(x).first.is_same(x));
+  }
+  BOOST_TEST(says(compiled, "2 programs made"));
+  BOOST_TEST(says(compiled, "replayed 4 times"));
 }
 
 BOOST_AUTO_TEST_SUITE_END()
