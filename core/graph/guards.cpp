@@ -37,6 +37,13 @@ const char* Program::obstacle_of_leaf(const Leaf& leaf) const {
   return nullptr;
 }
 
+namespace {
+bool overlaps(uint64_t x_begin, uint64_t x_extent, uint64_t y_begin, uint64_t y_extent) {
+  return x_begin < y_begin + std::max<uint64_t>(y_extent, 1) &&
+         y_begin < x_begin + std::max<uint64_t>(x_extent, 1);
+}
+}  // namespace
+
 const char* Program::obstacle_of_input(size_t k, Storage& storage, uint64_t offset) const {
   const Input& input = trace_.inputs[k];
   if (wiring_.pinned[k] && (input.id != &storage || input.offset != offset))
@@ -77,17 +84,17 @@ const char* Program::obstacle(std::span<const Tensor* const> arguments) const {
   return obstacle_of_sharing();
 }
 
-// What lies in several inputs goes through one of them, so these have to stay together; one without
-// elements takes a byte here, as when it is compared. Versions belong to memory: where two inputs
-// in one memory are changed, find_change() gives both their versions to one of them.
+// What lies in several inputs goes through one of them, so these have to keep their distance; one
+// without elements takes a byte here, as when it is compared. Versions belong to memory: where one
+// of two inputs in one memory is changed, its version counts for both, in find_change() and for
+// what a history has of the other, so these have to stay in one memory, apart from each other.
 void Program::find_neighbors() {
   for (size_t a = 0; a < trace_.inputs.size(); ++a)
     for (size_t b = a + 1; b < trace_.inputs.size(); ++b) {
       const Input &x = trace_.inputs[a], &y = trace_.inputs[b];
       if (x.id != y.id) continue;
-      const bool overlap = x.offset < y.offset + std::max<uint64_t>(y.extent, 1) &&
-                           y.offset < x.offset + std::max<uint64_t>(x.extent, 1);
-      if (overlap || (input_written_[a] && input_written_[b]))
+      const bool overlap = overlaps(x.offset, x.extent, y.offset, y.extent);
+      if (overlap || input_written_[a] || input_written_[b])
         neighbors_.push_back({a, b, static_cast<int64_t>(y.offset - x.offset), overlap});
     }
 }
@@ -96,8 +103,10 @@ void Program::find_neighbors() {
 const char* Program::obstacle_of_sharing() const {
   for (auto& n : neighbors_) {
     const auto &a = places_[n.a], &b = places_[n.b];
-    if (a.first != b.first || static_cast<int64_t>(b.second - a.second) != n.distance)
-      return "arguments do not share memory any more as they did";
+    const bool fits = n.overlap ? static_cast<int64_t>(b.second - a.second) == n.distance
+                                : !overlaps(a.second, trace_.inputs[n.a].extent, b.second,
+                                            trace_.inputs[n.b].extent);
+    if (a.first != b.first || !fits) return "arguments do not share memory any more as they did";
   }
   for (size_t a = 0; a < places_.size(); ++a)
     for (size_t b = a + 1; b < places_.size(); ++b) {
@@ -114,6 +123,12 @@ const char* Program::obstacle_of_sharing() const {
       if (!known) return "arguments share memory that the function changes";
     }
   return nullptr;
+}
+
+bool Program::lies_as(const Trace& call) const {
+  for (size_t k = 0; k < places_.size(); ++k)
+    places_[k] = {call.inputs[k].id, call.inputs[k].offset};
+  return !obstacle_of_sharing();
 }
 
 std::optional<std::pair<int32_t, int32_t>> Program::arguments_that_share() const {

@@ -53,6 +53,9 @@ class Program {
   std::optional<std::pair<int32_t, int32_t>> arguments_that_share() const;
   // Compares a later call of the function.
   Match compare(const Trace& now) const { return match(recorded_, &recorded_wiring_, now); }
+  // Whether the arguments of a later call that does not differ share memory so that obstacle() lets
+  // the program run: comparisons do not tell.
+  bool lies_as(const Trace& call) const;
 
   // What is replayed, and what was recorded.
   const Trace& trace() const { return trace_; }
@@ -94,11 +97,12 @@ class Program {
                            // has it
     int32_t kept = -1;     // that gradient
   };
-  // Two inputs in one memory that have to lie to each other as they did when the program was made.
+  // Two inputs that were in one memory when the program was made, and have to stay so: where they
+  // have bytes in common, at the same distance, and else anywhere without any.
   struct Neighbors {
     size_t a, b;
     int64_t distance;  // from the first byte of a to that of b
-    bool overlap;      // they have bytes in common
+    bool overlap;
   };
   // What plans of a group change, and how often.
   struct Change {

@@ -59,6 +59,81 @@ BOOST_AUTO_TEST_CASE(parts_of_one_tensor_that_are_changed_may_be_two_tensors_lat
   BOOST_TEST(says(compiled, "2 programs made"));
 }
 
+BOOST_AUTO_TEST_CASE(of_two_parts_of_one_tensor_one_may_be_changed) {
+  const auto body = [](Tensor x, const Tensor& y) {
+    const NoGrad guard;
+    x.add_(y);
+  };
+  auto compiled = compile(body);
+  const auto check = [&](int64_t first, int64_t second) {
+    Tensor all = arange(0, 12).to(f32), plain = all.clone();
+    const uint64_t before = all.version(), of_plain = plain.version();
+    compiled(all.narrow(0, first, 4), all.narrow(0, second, 4));
+    body(plain.narrow(0, first, 4), plain.narrow(0, second, 4));
+    BOOST_TEST(same_bits(all, plain));
+    BOOST_TEST(all.version() - before == plain.version() - of_plain);
+  };
+  for (int i = 0; i < 6; ++i) check(0, 4);
+  BOOST_TEST(says(compiled, "replayed 4 times"));
+  for (const int64_t at : {8, 5, 4}) check(0, at), check(at, 0);
+  BOOST_TEST(says(compiled, "replayed 10 times"));
+  for (int i = 0; i < 5; ++i) {
+    const Tensor x = ones({4}), y = full({4}, 2.0);
+    const uint64_t of_x = x.version(), of_y = y.version();
+    compiled(x, y);
+    BOOST_TEST(same_bits(x, full({4}, 3.0)));
+    BOOST_TEST(x.version() - of_x == 1u);
+    BOOST_TEST(y.version() == of_y);
+  }
+  BOOST_TEST(says(compiled, "2 programs made"));
+  BOOST_TEST(says(compiled, "replayed 3 times"));
+}
+
+// What a history has of one part is out of date once the other part of its memory is changed.
+BOOST_AUTO_TEST_CASE(a_gradient_notices_a_change_of_another_part_of_the_memory) {
+  const Tensor w = ones({4}).requires_grad_();
+  auto compiled = compile([&](Tensor x, const Tensor& y) {
+    const Tensor loss = (w * y).sum();
+    const NoGrad guard;
+    x.add_(1.0);
+    return loss;
+  });
+  for (int round = 0; round < 2; ++round)
+    for (int i = 0; i < 6; ++i) {
+      const Tensor all = ones({8}), x = ones({4}), y = ones({4});
+      if (round == 0)
+        BOOST_TEST(refusal_of(compiled(all.narrow(0, 0, 4), all.narrow(0, 4, 4))) != "");
+      else
+        BOOST_TEST(refusal_of(compiled(x, y)) == "");
+    }
+  BOOST_TEST(says(compiled, "2 programs made"));
+}
+
+BOOST_AUTO_TEST_CASE(parts_of_one_tensor_that_are_changed_may_lie_anywhere_in_it) {
+  auto compiled = compile([](Tensor x, Tensor y) {
+    const NoGrad guard;
+    x.add_(1.0);
+    y.mul_(2.0);
+  });
+  const Tensor ring = ones({8, 4}), plain = ones({8, 4});
+  const auto check = [&](int64_t a, int64_t b) {
+    compiled(ring.select(0, a), ring.select(0, b));
+    plain.select(0, a).add_(1.0);
+    plain.select(0, b).mul_(2.0);
+    BOOST_TEST(same_bits(ring, plain));
+    BOOST_TEST(ring.version() == plain.version());
+  };
+  for (int64_t i = 0; i < 7; ++i) check(i, (2 * i + 1) % 8);
+  BOOST_TEST(says(compiled, "replayed 5 times"));
+  // One and the same is none of these, and gets a program, too.
+  for (int64_t i = 0; i < 5; ++i) check(i, i);
+  BOOST_TEST(says(compiled, "2 programs made"));
+  BOOST_TEST(says(compiled, "replayed 3 times"));
+  for (int64_t i = 0; i < 4; ++i) check(i, 7 - i);
+  BOOST_TEST(says(compiled, "replayed 9 times"));
+  BOOST_TEST(says(compiled, "2 programs made"));
+}
+
 BOOST_AUTO_TEST_CASE(gradients_that_are_parts_of_one_tensor_may_be_two_tensors_later) {
   Tensor u = ones({4}).requires_grad_(), v = ones({4}).requires_grad_();
   auto compiled = compile([&](const Tensor& x) {
