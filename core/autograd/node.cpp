@@ -306,7 +306,7 @@ Ref<Node> spent_history_like(const Tensor& tensor) {
   auto node = numbered_node(0, edge_of(tensor).node->num_outputs);
   node->rule = std::make_shared<SpentRule>(like->name());
   node->path = like->path;
-  node->saves = node->released = true;
+  node->saves = node->released = node->stands_in = true;
   return node;
 }
 

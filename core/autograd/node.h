@@ -95,6 +95,7 @@ struct Node : RefCounted, Pooled<Node> {
   // through one node.
   bool released = false;            // a backward pass has freed what was saved
   bool saves = false;               // whether there are saved values at all; `record` sets it once
+  bool stands_in = false;           // for a history that was spent, of which it has no edges
   DeviceContext* stream = nullptr;  // that of the forward call, if it was a further one of a device
   Node* next_to_end = nullptr;
 

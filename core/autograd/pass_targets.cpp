@@ -34,6 +34,8 @@ void PassTargets::find_useful(const Node* root) {
       }
       continue;
     }
+    // Any target may have been behind it, so the pass has to get there, where it ends.
+    if (node->stands_in) useful_.insert(node);
     const bool useful = lead_from(*node) || contain(*node);
     stack.pop_back();
     if (useful && !stack.empty()) useful_.insert(stack.back().first);

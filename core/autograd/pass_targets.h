@@ -16,7 +16,7 @@ class PassTargets {
 
   // Whether the node's gradients themselves are asked for.
   bool contain(const Node& node) const { return nodes_.contains(&node); }
-  // Whether a target lies behind the node.
+  // Whether a target lies behind the node, or may have.
   bool lead_from(const Node& node) const { return useful_.contains(&node); }
   // Whether the edge leads to a target, or to a node behind which one lies.
   bool lead_from(const Edge& e) const;

@@ -1,5 +1,6 @@
 // Which tensors a program takes for its arguments and which for tensors from outside, where the
 // calls that were recorded do not tell all of it.
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,14 +19,17 @@ using test::says;
 
 namespace {
 
-// What backward() throws; empty if it passes.
-std::string refusal_of(const Tensor& loss) {
+// What a pass throws; empty if it succeeds.
+std::string refusal_of(const std::function<void()>& pass) {
   try {
-    loss.backward();
+    pass();
   } catch (const AutogradError& error) {
     return error.what();
   }
   return {};
+}
+std::string refusal_of(const Tensor& loss) {
+  return refusal_of([&] { loss.backward(); });
 }
 
 }  // namespace
@@ -222,6 +226,33 @@ BOOST_AUTO_TEST_CASE(a_second_pass_through_a_result_is_refused_in_the_same_words
     BOOST_TEST(refusal_of(loss) == expected);
     BOOST_TEST(refusal_of(loss * 2.0 + loss) == expected);
   }
+  BOOST_TEST(says(compiled, "replayed 3 times"));
+}
+
+// The program has no graph by which a pass that is asked for some gradients could find its way.
+BOOST_AUTO_TEST_CASE(a_spent_result_leaves_no_terms_out_of_gradients) {
+  nn::Linear net(3, 1);
+  const auto body = [&](const Tensor& x) {
+    Tensor loss = (net(x) * 2.0).square().sum();
+    loss.backward();
+    return loss;
+  };
+  const Tensor w = net.weight;
+  const auto all_refusals = [&](const Tensor& loss) {
+    const Tensor more = loss + (w * w).sum();
+    const std::vector<Tensor> of{w};
+    return std::vector{refusal_of([&] { grad(std::vector{loss}, of); }),
+                       refusal_of([&] { grad(std::vector{loss}, of, {}, {.allow_unused = true}); }),
+                       refusal_of([&] { grad(std::vector{more}, of); }), refusal_of([&] {
+                         grad(std::vector{(loss + w.sum()) * 3.0, more}, of);
+                       })};
+  };
+  auto compiled = compile(body);
+  const auto expected = all_refusals(body(ones({2, 3})));
+  for (auto& text : expected) BOOST_TEST(text.find("a second time") != std::string::npos);
+  for (int i = 0; i < 5; ++i)
+    BOOST_TEST(all_refusals(compiled(ones({2, 3}))) == expected, boost::test_tools::per_element());
+  BOOST_TEST(says(compiled, "replayed 3 times"));
 }
 
 BOOST_AUTO_TEST_CASE(a_leaf_over_the_memory_of_another_gets_its_own_gradient) {
