@@ -22,6 +22,22 @@ class CompiledRule final : public NodeRule {
       : NodeRule("a compiled function"), history_(std::move(history)) {
     checks_versions = true;
   }
+  ~CompiledRule() override {
+    for (TensorImpl* leaf : leaves_) leaf->held_by_programs.fetch_sub(1, std::memory_order_relaxed);
+  }
+
+  // Counts the edges of the node to leaves of the function as handles of a program: results that
+  // live on do not keep the function from noticing that it has a leaf no more. The history has
+  // these leaves, too, so they are known as tensors of programs all the time.
+  void count_leaves(const Node& node, std::span<const GraphCopy::Target> targets) {
+    leaves_.reserve(targets.size());
+    for (size_t i = 0; i < targets.size(); ++i) {
+      TensorImpl* const leaf = targets[i].leaf.get();
+      if (!leaf || node.edges[i].leaf.get() != leaf) continue;
+      leaf->held_by_programs.fetch_add(1, std::memory_order_relaxed);
+      leaves_.push_back(leaf);
+    }
+  }
 
   void save(Node& node, std::vector<Tensor> values) {
     for (auto& value : values) {
@@ -46,6 +62,7 @@ class CompiledRule final : public NodeRule {
  private:
   const std::shared_ptr<CompiledHistory> history_;
   std::vector<uint64_t> versions_;
+  std::vector<TensorImpl*> leaves_;  // that are counted
 };
 
 uint64_t byte_offset(const TensorImpl& t) {
@@ -206,6 +223,7 @@ void CompiledHistory::give(std::span<const Tensor* const> arguments, std::vector
   CompiledRule& rule = *made;
   for (auto& root : copy_.roots()) outputs.push_back(&results[root.result]);
   const auto node = new_node(std::move(made), inputs, outputs);
+  rule.count_leaves(*node, copy_.targets());
   rule.save(*node, std::move(values));
   for (uint32_t i = 0; i < outputs.size(); ++i) record_output(node, *outputs[i], i);
 }

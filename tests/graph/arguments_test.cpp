@@ -197,8 +197,13 @@ BOOST_AUTO_TEST_CASE(a_leaf_that_was_assigned_anew_and_dropped_is_noticed) {
   auto inside = compile(pass);
   auto any_size = compile(product, {.dynamic = {0}});
   for (int i = 0; i < 4; ++i) outside(ones({3})), inside(ones({3}));
-  for (int i = 0; i < 4; ++i) learned(ones({3})).backward();
+  Tensor last;  // has the leaf as well
+  for (int i = 0; i < 4; ++i) last = learned(ones({3})), last.backward();
   for (const int64_t n : {2, 3, 4, 5, 6, 7, 8, 9, 9}) any_size(ones({n, 3}));
+  for (auto* compiled : {&outside, &learned}) BOOST_TEST(says(*compiled, "replayed 2 times"));
+  BOOST_TEST(says(inside, "replayed 2 times"));
+  BOOST_TEST(says(any_size, "programs follow from these"));
+  BOOST_TEST(!says(any_size, "0 programs follow from these"));
   w = other;
   w.set_grad(Tensor());
   BOOST_TEST(outside(ones({3})).item() == 15.0);
