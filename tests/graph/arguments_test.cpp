@@ -156,7 +156,9 @@ BOOST_AUTO_TEST_CASE(gradients_that_are_parts_of_one_tensor_may_be_two_tensors_l
     BOOST_TEST(v.grad().version() - of_v == (i < 4 ? 3u : 2u));
     BOOST_TEST(same_bits(u.grad(), full({4}, 3.0)));
     BOOST_TEST(same_bits(v.grad(), full({4}, 7.0)));
+    if (i % 4 == 3) BOOST_TEST(says(compiled, "replayed 2 times"));
   }
+  BOOST_TEST(says(compiled, "2 programs made"));
 }
 
 BOOST_AUTO_TEST_CASE(an_argument_without_elements_is_not_taken_for_one_that_begins_there) {
@@ -174,11 +176,15 @@ BOOST_AUTO_TEST_CASE(an_argument_without_elements_is_not_taken_for_one_that_begi
       const Tensor x = full({6}, i + 1.0);
       check(x.narrow(0, at, 0), x);
     }
+    BOOST_TEST(says(compiled, "replayed 2 times"));
+    BOOST_TEST(says(other_order, "replayed 2 times"));
     const Tensor all = full({100}, 5.0);
     for (int i = 0; i < 4; ++i) {
       check(zeros({0}), randn({6}));
       check(all.narrow(0, 50, 0), randn({6}));
     }
+    BOOST_TEST(says(compiled, "2 programs made"));
+    BOOST_TEST(says(other_order, "2 programs made"));
   }
 }
 
@@ -272,6 +278,7 @@ BOOST_AUTO_TEST_CASE(a_leaf_over_the_memory_of_another_gets_its_own_gradient) {
     BOOST_TEST(same_bits(a.grad(), before));
     BOOST_TEST(same_bits(b.grad(), full({3}, 2.0 * i)));
   }
+  BOOST_TEST(says(compiled, "2 programs made"));
 }
 
 BOOST_AUTO_TEST_CASE(a_tensor_from_outside_that_is_returned_is_not_taken_for_the_argument) {
