@@ -31,7 +31,10 @@ RandomState random_state() {
 }
 
 void set_random_state(RandomState s) {
-  recording::refuse("the generator of random numbers is set");
+  if (auto* recorder = recording::here()) [[unlikely]] {
+    recorder->refuse("the generator of random numbers is set");
+    recorder->drew(s);  // steps of optimizers may do much that is refused elsewhere, but not this
+  }
   exchange_state(s);
 }
 

@@ -211,7 +211,7 @@ void Recorder::add_node(TraceNode&& node) {
 void Recorder::drew(const RandomState& state) {
   // A replay draws all its numbers before the first part, and those of a step would come behind.
   if (host_depth_ > 0 && trace_.refusal.empty())
-    trace_.refusal = "the step of an optimizer draws random numbers" + path_suffix();
+    trace_.refusal = "the step of an optimizer draws random numbers or sets them" + path_suffix();
   if (ignores()) return;
   if (repeated_depth_ > 0) {
     if (std::find(draws_.begin(), draws_.end(), state) == draws_.end()) refuse(kDrawnBefore);
