@@ -46,7 +46,7 @@ class Listener {
   // Does what the host itself does between plans, in each replay again, and returns the tensors
   // that it makes. Nothing else is told meanwhile.
   virtual std::vector<Tensor> work(HostWork&& work) = 0;
-  // next_random() returned this state.
+  // next_random() returned this state, or set_random_state() sets it.
   virtual void drew(const RandomState& state) = 0;
   // Until the end, something is computed that was computed before, with the random numbers that
   // were drawn then.
