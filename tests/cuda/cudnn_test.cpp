@@ -13,6 +13,7 @@
 
 #include "cuda/bare.h"
 #include "cuda/emulated.h"
+#include "support/environment.h"
 #include "support/expect.h"
 
 using namespace tenon;
@@ -42,20 +43,11 @@ boost::test_tools::assertion_result emulated_device(boost::unit_test::test_unit_
 // Statuses of cudnnCreate.
 constexpr const char *kNotInitialized = "1001", *kSublibraryMissing = "1008", *kFailed = "4000";
 
-class Set {
- public:
-  Set(const char* variable, const char* value) : variable_(variable) { setenv(variable, value, 1); }
-  ~Set() { unsetenv(variable_); }
-  Set(const Set&) = delete;
-
- private:
-  const char* variable_;
+struct Answers : Environment {
+  explicit Answers(const char* status) : Environment("TENON_EMULATED_CUDNN", status) {}
 };
-struct Answers : Set {
-  explicit Answers(const char* status) : Set("TENON_EMULATED_CUDNN", status) {}
-};
-struct Engine : Set {
-  explicit Engine(const char* kind) : Set("TENON_EMULATED_CUDNN_ENGINE", kind) {}
+struct Engine : Environment {
+  explicit Engine(const char* kind) : Environment("TENON_EMULATED_CUDNN_ENGINE", kind) {}
 };
 
 template <class T>

@@ -12,6 +12,7 @@
 
 #include "chains.h"
 #include "process/child.h"
+#include "support/environment.h"
 #include "support/expect.h"
 
 BOOST_AUTO_TEST_SUITE(device_graph_faults_test,
@@ -22,13 +23,6 @@ using namespace tenon::test;
 using namespace tenon::test::chains;
 
 namespace {
-
-// Sets a variable of the environment for a scope.
-struct Setting {
-  const char* name;
-  Setting(const char* name, const char* value) : name(name) { setenv(name, value, 1); }
-  ~Setting() { unsetenv(name); }
-};
 
 struct Looked : nn::Module<Looked> {
   nn::Embedding embed{5, 8};
@@ -115,7 +109,7 @@ BOOST_AUTO_TEST_CASE(a_device_that_refuses_graphs_is_not_asked_again) {
     auto compiled = compile(chain, {.passes = kPlanByPlan});
     const Tensor x = values();
     {
-      const Setting refused("TENON_SIM_NO_GRAPHS", function);
+      const Environment refused("TENON_SIM_NO_GRAPHS", function);
       for (int i = 0; i < 10; ++i) BOOST_TEST(same_bits(compiled(x), chain(x)), function);
     }
     BOOST_TEST(says(compiled, "device graphs of sim:0: none, because a launch failed: ") ==

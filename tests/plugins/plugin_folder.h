@@ -3,7 +3,6 @@
 
 #include <filesystem>
 #include <fstream>
-#include <optional>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -15,6 +14,7 @@
 #include <tenon/plugins/host/registry.h>
 
 #include "places.h"
+#include "support/environment.h"
 #include "support/expect.h"
 
 namespace tenon::test {
@@ -97,21 +97,6 @@ inline const bool kFixtureVariables = [] {
     setenv(name, "", 0);
   return true;
 }();
-
-// Sets an environment variable for the life of the object.
-class Environment {
- public:
-  Environment(const char* name, const std::string& value) : name_(name) {
-    if (const char* before = getenv(name)) before_ = before;
-    setenv(name, value.c_str(), 1);
-  }
-  ~Environment() { before_ ? setenv(name_, before_->c_str(), 1) : unsetenv(name_); }
-  Environment(const Environment&) = delete;
-
- private:
-  const char* name_;
-  std::optional<std::string> before_;
-};
 
 // The only entry of the report whose path ends in `name`.
 inline LoadReport::Entry entry_of(const LoadReport& report, const std::string& name) {

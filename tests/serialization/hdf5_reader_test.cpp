@@ -15,6 +15,7 @@
 #include <tenon/serialization/hdf5_wire.h>
 #include <tenon/serialization/training_checkpoint.h>
 
+#include "support/environment.h"
 #include "weights.h"
 
 BOOST_AUTO_TEST_SUITE(hdf5_reader_test)
@@ -24,19 +25,6 @@ using namespace tenon::test;
 namespace wire = hdf5_wire;
 
 namespace {
-
-// A variable of the environment for a scope.
-class Variable {
- public:
-  Variable(const char* name, const std::string& value) : name_(name) {
-    setenv(name, value.c_str(), 1);
-  }
-  ~Variable() { unsetenv(name_); }
-  Variable(const Variable&) = delete;
-
- private:
-  const char* name_;
-};
 
 // A program in place of the reader: a script of the shell.
 class FakeReader {
@@ -48,7 +36,7 @@ class FakeReader {
   }
 
  private:
-  Variable variable_;
+  Environment variable_;
 };
 
 std::string refusal_with_reader(const std::string& script) {
@@ -110,18 +98,18 @@ BOOST_AUTO_TEST_CASE(a_process_that_ends_is_an_error) {
 }
 
 BOOST_AUTO_TEST_CASE(a_process_that_hangs_is_an_error) {
-  const Variable seconds("TENON_HDF5_TIMEOUT", "1");
+  const Environment seconds("TENON_HDF5_TIMEOUT", "1");
   BOOST_TEST(has(refusal_with_reader("while :; do :; done"), "did not answer in time"));
   BOOST_TEST(has_no_child());
 }
 
 BOOST_AUTO_TEST_CASE(a_program_that_is_not_there_is_an_error) {
-  const Variable reader("TENON_HDF5_READER", "/no/such/reader");
+  const Environment reader("TENON_HDF5_READER", "/no/such/reader");
   BOOST_TEST(has(refusal_of(weights_file("net.h5")),
                  "cannot be started: '/no/such/reader': No such file or directory"));
-  const Variable relative("TENON_HDF5_READER", "reader");
+  const Environment relative("TENON_HDF5_READER", "reader");
   BOOST_TEST(has(refusal_of(weights_file("net.h5")), "which is not an absolute path"));
-  const Variable seconds("TENON_HDF5_TIMEOUT", "soon");
+  const Environment seconds("TENON_HDF5_TIMEOUT", "soon");
   BOOST_CHECK_THROW(load(weights_file("net.h5")), ValueError);
 }
 
